@@ -1,0 +1,112 @@
+"""What can be asked of an inbox's actor. Frozen values: each is one change, made in the order of the mailbox.
+
+A command's outcome is the value named here, or an exception: `InboxGone`, a `Refusal` (the rules said no), or one
+of `actors.ask` (stopped, unknown, not stored).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from storage.records import InboxRecord, InboxSettings, Secret
+
+
+class Refusal(Exception):
+    """The rules refuse this command; nothing was changed. `code` is one of the wire's error codes."""
+
+    def __init__(self, code: str, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.field = field
+
+
+class Draft(msgspec.Struct, frozen=True, gc=False):
+    """A message before its inbox has numbered it. Field meanings as in `storage.records.NewEntry`.
+
+    `dedupe_key` is set only for verified messages with a delivery id, so that nobody unverified can burn one.
+    """
+
+    id: bytes
+    size: int
+    facts: bytes
+    said: bytes
+    body_kind: int
+    body: bytes | None
+    body_id: int | None
+    event_type: str
+    verified: int
+    dedupe_key: bytes | None = None
+
+
+class Append(msgspec.Struct, frozen=True, gc=False):
+    """Append a message, or recognise it as one seen within the window. Outcome: `Appended`."""
+
+    draft: Draft
+    dedupe_window_us: int = 0
+
+
+class Appended(msgspec.Struct, frozen=True, gc=False):
+    """Where the message is: its own place, or the first one's when it was a duplicate."""
+
+    id: bytes
+    seq: int
+    duplicate: bool
+
+
+class ChangeInbox(msgspec.Struct, frozen=True):
+    """Apply a change to the settings in force at that moment. Outcome: the new `InboxRecord`.
+
+    `change` is pure: it gets the current name and settings and returns the new ones, or raises `Refusal`.
+    """
+
+    change: Callable[[str, InboxSettings], tuple[str, InboxSettings]]
+
+
+class PutSecret(msgspec.Struct, frozen=True):
+    """Add a named secret, or replace it.
+
+    Outcome: the new `InboxRecord`.
+    """
+
+    secret: Secret
+
+
+class DropSecret(msgspec.Struct, frozen=True):
+    """Remove a named secret. Outcome: the new `InboxRecord`; `Refusal("not_found")` when there is none."""
+
+    name: str
+
+
+class Purge(msgspec.Struct, frozen=True):
+    """Drop every message; the counter stays. Outcome: how many entries were dropped (int)."""
+
+
+class Erase(msgspec.Struct, frozen=True):
+    """Delete the content of one message; its seq stays used. Outcome: None; `Refusal("not_found")`."""
+
+    seq: int
+
+
+class DeleteInbox(msgspec.Struct, frozen=True):
+    """Delete the inbox. Outcome: None. Every later command of the mailbox meets `InboxGone`."""
+
+
+Command = Append | ChangeInbox | PutSecret | DropSecret | Purge | Erase | DeleteInbox
+Outcome = Any
+__all__ = [
+    "Append",
+    "Appended",
+    "ChangeInbox",
+    "Command",
+    "DeleteInbox",
+    "Draft",
+    "DropSecret",
+    "Erase",
+    "InboxRecord",
+    "Outcome",
+    "Purge",
+    "PutSecret",
+    "Refusal",
+]

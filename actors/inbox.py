@@ -1,0 +1,206 @@
+"""`InboxActor`: the task that alone has the right to change its inbox.
+
+It owns the order of commands, its copy of the head (refreshed from each turn's result, never guessed), and its own
+end. One turn is in flight at most. It does not own: the transaction (the writer), the rules (`actors/rules`), page
+reads (the readers). Looks at its state are plain synchronous methods, legal because nothing awaits in between.
+
+Crash policy: a failing *command* is found by running its group one by one and answers its own caller alone. A failing
+*actor* answers everyone (the batch in progress: unknown; the rest of the mailbox: stopped) and is started again, from
+the store, by the next ask; `actors/registry.py` counts.
+"""
+
+from collections.abc import Callable
+
+import trio
+
+from actors.ask import Envelope, InboxStopped
+from actors.commands import Erase, Purge
+from actors.directory import Directory
+from actors.options import ActorOptions
+from actors.turn import Turn, TurnResult
+from storage.errors import Fenced, InboxGone, OutcomeUnknown, StorageError, UnitFailed
+from storage.protocols import Log
+from storage.records import Head
+
+TURN_COMMANDS = 64
+"""Commands in one turn at most; 32 to 64 rows are where SQLite's cost per row stops falling (study, section 5)."""
+
+
+class CommandFailed(Exception):
+    """This very command raised inside its unit; it was undone, others were not touched. A defect, not a refusal."""
+
+
+class InboxActor:
+    """One inbox's task with its mailbox. Made by the registry; `run` is started exactly once."""
+
+    def __init__(
+        self,
+        inbox_id: int,
+        log: Log,
+        directory: Directory,
+        options: ActorOptions,
+        retire: Callable[["InboxActor"], None],
+        on_garbage: Callable[[], None],
+    ) -> None:
+        """`retire` takes this actor out of the registry, synchronously. `on_garbage` is called after a change that
+        left rows for the sweep."""
+        self.inbox_id = inbox_id
+        self.peak_mailbox = 0
+        self._log = log
+        self._directory = directory
+        self._options = options
+        self._retire = retire
+        self._on_garbage = on_garbage
+        self._head: Head | None = None  # None: cold, the next turn loads it
+        self._send: trio.MemorySendChannel[Envelope]
+        self._receive: trio.MemoryReceiveChannel[Envelope]
+        self._send, self._receive = trio.open_memory_channel(options.mailbox_slots)
+        self._batch: list[Envelope] = []
+
+    # -- called from other tasks --------------------------------------------------------------------------
+    async def post(self, envelope: Envelope) -> None:
+        """Put a command into the mailbox; waits while that is full.
+
+        Raises `trio.BrokenResourceError` or `trio.ClosedResourceError` when the actor has ended: not done.
+        """
+        try:
+            self._send.send_nowait(envelope)
+        except trio.WouldBlock:
+            await self._send.send(envelope)
+
+    def close(self) -> None:
+        """Accept nothing more. What is in the mailbox is still done; then the task ends."""
+        self._send.close()
+
+    @property
+    def head(self) -> Head | None:
+        """The head as of the last turn; None while the actor is cold."""
+        return self._head
+
+    # -- the task ----------------------------------------------------------------------------------------------
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Take turns until closed, idle for long enough, or gone."""
+        try:
+            task_status.started()
+            while await self._next_batch():
+                if not await self._take_turn(self._batch):
+                    break
+                self._batch = []
+        finally:
+            # Trap 10: a closed channel drops its queue silently; whoever waits for a reply must hear first.
+            for envelope in self._batch:
+                envelope.answer(OutcomeUnknown("the inbox's actor failed during the turn"))
+            self._batch = []
+            self._end(InboxStopped)
+
+    async def _next_batch(self) -> bool:
+        """Fill `self._batch` with what waits, at least one command; False when the actor is to end."""
+        try:
+            first = self._receive.receive_nowait()
+        except trio.WouldBlock:
+            with trio.move_on_after(self._options.idle_seconds) as idle:
+                try:
+                    first = await self._receive.receive()
+                except trio.EndOfChannel:
+                    return False
+            if idle.cancelled_caught:
+                return self._stays_awake()
+        except trio.EndOfChannel:
+            return False
+        self._batch = [first]
+        try:
+            while len(self._batch) < TURN_COMMANDS:
+                self._batch.append(self._receive.receive_nowait())
+        except (trio.WouldBlock, trio.EndOfChannel):
+            pass
+        self.peak_mailbox = max(self.peak_mailbox, len(self._batch))
+        return True
+
+    def _stays_awake(self) -> bool:
+        """Decide on passivation in one synchronous step; True (with an empty batch) means: look again.
+
+        A sender that is blocked in `post` implies a mailbox that is not empty, so none can be lost here; one that
+        found this actor a moment ago meets a closed channel and asks the registry again.
+        """
+        waiting = self._receive.statistics()
+        if waiting.current_buffer_used or waiting.tasks_waiting_send:
+            self._batch = []
+            return True
+        self._retire(self)
+        self._receive.close()
+        return False
+
+    async def _take_turn(self, batch: list[Envelope]) -> bool:
+        """Run one turn and apply it; False when the inbox is gone."""
+        if not batch:
+            return True
+        turn = Turn(self.inbox_id, self._head, tuple(envelope.command for envelope in batch))
+        try:
+            # The one shield without a deadline: the writer always answers, and a turn's outcome must be applied.
+            with trio.CancelScope(shield=True):
+                result = await self._log.commit(turn)
+        except InboxGone:
+            _answer_all(batch, InboxGone)
+            self._directory.forget(self.inbox_id)
+            return False
+        except Fenced:
+            _answer_all(batch, InboxStopped)  # known: the unit was undone; the next actor reads the row
+            raise
+        except UnitFailed as failure:
+            return await self._isolate(batch, failure)
+        except OutcomeUnknown as error:
+            self._head = None  # the row decides, the next turn reads it
+            _answer_all(batch, lambda: OutcomeUnknown(*error.args))
+            return True
+        except StorageError as error:
+            _answer_all(batch, lambda: type(error)(*error.args))
+            return True
+        return self._apply(batch, result)
+
+    async def _isolate(self, batch: list[Envelope], failure: UnitFailed) -> bool:
+        """Run the commands of a failed group one by one, so that only the guilty caller hears of it (S18)."""
+        if len(batch) == 1:
+            error = CommandFailed("the command failed inside its transaction and was undone")
+            error.__cause__ = failure.__cause__
+            batch[0].answer(error)
+            return True
+        for place, envelope in enumerate(batch):
+            if not await self._take_turn([envelope]):
+                _answer_all(batch[place + 1 :], InboxGone)
+                return False
+        return True
+
+    def _apply(self, batch: list[Envelope], result: TurnResult) -> bool:
+        """Make the committed outcome this actor's state, and tell everyone: one synchronous step.
+
+        Nothing may await between "the commit returned" and the last reply, else a reader could see an answered
+        message that its actor does not know yet.
+        """
+        self._head = result.head
+        if result.record is not None:
+            self._directory.put(result.record)
+        if result.head is None:
+            self._directory.forget(self.inbox_id)
+        for envelope, outcome in zip(batch, result.outcomes, strict=True):
+            envelope.answer(outcome)
+        if result.head is None or any(isinstance(envelope.command, Purge | Erase) for envelope in batch):
+            self._on_garbage()
+        return result.head is not None
+
+    def _end(self, reason: Callable[[], Exception]) -> None:
+        """Answer what is left in the mailbox, then close it: in this order, or the queue would be lost silently."""
+        self._retire(self)
+        if self._receive.statistics().open_receive_channels == 0:
+            return  # passivated: the mailbox was empty and is closed
+        while True:
+            try:
+                self._receive.receive_nowait().answer(reason())
+            except (trio.WouldBlock, trio.EndOfChannel):
+                break
+        self._receive.close()
+
+
+def _answer_all(batch: list[Envelope], error: Callable[[], Exception]) -> None:
+    """Answer each with an exception of its own: one object raised in several tasks would collect their tracebacks."""
+    for envelope in batch:
+        envelope.answer(error())

@@ -1,0 +1,19 @@
+"""The settings that actors need, already parsed. `postroom.config` fills this in."""
+
+import msgspec
+
+
+class ActorOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes and times of the actors; times in seconds.
+
+    `mailbox_slots`: commands that may queue before a sender waits; one full turn, so that the next batch is
+    complete when the last one has committed, and no more than one commit's worth of waiting hides in memory.
+    `idle_seconds`: how long an actor without work stays. `crashes_allowed` in `crash_window_seconds`: one more
+    puts the inbox into quarantine (study, S18). `known_inboxes`: settings kept in memory, least used go first.
+    """
+
+    mailbox_slots: int = 64
+    idle_seconds: float = 60.0
+    crashes_allowed: int = 5
+    crash_window_seconds: float = 60.0
+    known_inboxes: int = 16_384

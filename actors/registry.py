@@ -1,0 +1,137 @@
+"""The registry finds, starts, restarts and closes the actors; it is their supervisor, too.
+
+It owns the map from inbox to actor and the crash counts. Starting an actor needs no read: a cold actor's first turn
+loads its head. An actor that ends is forgotten in the same synchronous step, so nobody is given a dead one; even a bug
+here would only meet the compare-and-set in the store (`Fenced`).
+
+Actors never ask actors: only the web façade and the router ask. So there are no cycles and no deadlocks.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+import trio
+
+from actors.ask import Envelope, InboxQuarantined, InboxStopped
+from actors.commands import Command
+from actors.directory import Directory
+from actors.inbox import InboxActor
+from actors.options import ActorOptions
+from actors.rules.restarts import RestartBudget
+from storage.errors import Fenced
+from storage.protocols import Log
+
+ASK_ATTEMPTS = 3
+"""An actor may passivate between being found and being asked, or crash before it takes the command: ask the next
+one. Three ends in a row without one turn are no coincidence any more."""
+
+log = structlog.get_logger("postroom.actors")
+
+
+class Registry:
+    """All actors of this process. `run` holds their nursery; `ask` is the only way to them."""
+
+    def __init__(self, store: Log, directory: Directory, options: ActorOptions) -> None:
+        self._store = store
+        self._directory = directory
+        self._options = options
+        self._actors: dict[int, InboxActor] = {}
+        self._crashes: dict[int, RestartBudget] = {}
+        self._quarantined: set[int] = set()
+        self._nursery: trio.Nursery | None = None
+        self._closing = trio.Event()
+        self.on_garbage: Callable[[], None] = lambda: None
+        self.restarts = 0
+        self.peak_mailbox = 0
+
+    @property
+    def running(self) -> int:
+        """How many actors run at present."""
+        return len(self._actors)
+
+    @property
+    def quarantined(self) -> int:
+        """How many inboxes are in quarantine."""
+        return len(self._quarantined)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Hold the actors until `close`; returns when each has finished its last turn."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            task_status.started()
+            await self._closing.wait()
+            for actor in list(self._actors.values()):
+                actor.close()
+        log.debug("actors stopped", peak_mailbox=self.peak_mailbox, restarts=self.restarts)
+
+    def close(self) -> None:
+        """Accept no more asks; what is in the mailboxes is still done."""
+        self._closing.set()
+
+    async def ask(self, inbox_id: int, command: Command) -> Any:
+        """Have a command carried out by its inbox's actor and return the outcome, or raise it.
+
+        Raises `InboxStopped` (not done: closing, or three actors in a row ended), `InboxQuarantined` (not done),
+        `OutcomeUnknown`, `InboxGone`, `Refusal`, `CommandFailed`, and what the store raises.
+        """
+        for _ in range(ASK_ATTEMPTS):
+            actor = self._find_or_start(inbox_id)
+            envelope = Envelope(command)
+            try:
+                await actor.post(envelope)
+                return await envelope.reply.get()
+            except (InboxStopped, trio.BrokenResourceError, trio.ClosedResourceError):
+                continue
+        raise InboxStopped("the inbox could not take the command; nothing was changed")
+
+    def lift(self, inbox_id: int) -> None:
+        """End a quarantine: the next ask starts the actor again."""
+        self._quarantined.discard(inbox_id)
+        self._crashes.pop(inbox_id, None)
+
+    def _find_or_start(self, inbox_id: int) -> InboxActor:
+        if self._nursery is None or self._closing.is_set():
+            raise InboxStopped("the server is shutting down; nothing was changed")
+        if inbox_id in self._quarantined:
+            raise InboxQuarantined("this inbox keeps failing and waits for its administrator; nothing was changed")
+        actor = self._actors.get(inbox_id)
+        if actor is None:
+            actor = InboxActor(
+                inbox_id, self._store, self._directory, self._options, self._forget, self._garbage
+            )
+            self._actors[inbox_id] = actor
+            self._nursery.start_soon(self._supervise, actor)
+        return actor
+
+    def _forget(self, actor: InboxActor) -> None:
+        if self._actors.get(actor.inbox_id) is actor:
+            del self._actors[actor.inbox_id]
+
+    def _garbage(self) -> None:
+        self.on_garbage()
+
+    async def _supervise(self, actor: InboxActor) -> None:
+        """Run an actor to its end, whatever that is. An inbox that keeps failing ends alone, not with the others."""
+        try:
+            await actor.run()
+        except Fenced:
+            # The head that the actor believed in was not the stored one. The unit did not commit; the next actor
+            # reads the row. It counts as a crash: it means a bug, and a repeated one must be seen.
+            self._note_crash(actor.inbox_id)
+            log.error("inbox actor was fenced off", inbox_id=actor.inbox_id)
+        except Exception:
+            self._note_crash(actor.inbox_id)
+            log.exception("inbox actor failed", inbox_id=actor.inbox_id)
+        finally:
+            self.peak_mailbox = max(self.peak_mailbox, actor.peak_mailbox)
+            self._forget(actor)
+
+    def _note_crash(self, inbox_id: int) -> None:
+        self.restarts += 1
+        budget = self._crashes.setdefault(
+            inbox_id, RestartBudget(self._options.crashes_allowed, self._options.crash_window_seconds)
+        )
+        if not budget.spend(trio.current_time()):
+            self._quarantined.add(inbox_id)
+            log.error("inbox is in quarantine", inbox_id=inbox_id)

@@ -1,0 +1,159 @@
+"""The façade that the web layer talks to: everything it may ask of inboxes, tokens and the log, in one place.
+
+It owns nothing itself: changes of an inbox go to its actor through the registry, other changes are units, reads
+are looks. Exceptions: `storage.errors` (not stored, unknown, busy), `InboxGone`, `SlugTaken`, `Refusal`,
+`actors.ask.InboxStopped` (not done, after three tries) and `actors.ask.InboxQuarantined`.
+"""
+
+import io
+
+import trio
+
+from actors.commands import (
+    Append,
+    Appended,
+    ChangeInbox,
+    DeleteInbox,
+    Draft,
+    DropSecret,
+    Erase,
+    Purge,
+    PutSecret,
+)
+from actors.directory import Directory
+from actors.registry import Registry
+from actors.tokens import TokenBook
+from actors.units import CreateInbox, DiscardBody, Reading, StagePiece
+from storage.errors import StorageError
+from storage.protocols import Log
+from storage.records import (
+    CHUNK_BYTES,
+    Head,
+    InboxListing,
+    InboxRecord,
+    NewInbox,
+    Page,
+    PageQuery,
+    StoredMessage,
+)
+
+DISCARD_SECONDS = 1.0
+"""How long an aborted upload may hold up its own end for dropping its staged pieces; the next start sweeps them anyway."""
+
+
+class Service:
+    """Inboxes, messages and tokens, for callers that know nothing of actors or storage."""
+
+    def __init__(self, log: Log, registry: Registry, directory: Directory, tokens: TokenBook) -> None:
+        self._log = log
+        self._registry = registry
+        self._directory = directory
+        self.tokens = tokens
+
+    @property
+    def log(self) -> Log:
+        """The store, for its health."""
+        return self._log
+
+    @property
+    def registry(self) -> Registry:
+        """The actors, for readiness and metrics."""
+        return self._registry
+
+    # -- finding ----------------------------------------------------------------------------------------
+    async def find(self, slug: str) -> InboxRecord | None:
+        """Return a live inbox by its slug, from memory when it was used lately."""
+        return await self._directory.find(slug)
+
+    async def show(self, slug: str) -> InboxListing | None:
+        """Return an inbox with the head of this moment."""
+        return await self._log.read(Reading(lambda snapshot: snapshot.inbox_by_slug(slug)))
+
+    async def list_inboxes(
+        self, slugs: tuple[str, ...] | None, after_slug: str, limit: int
+    ) -> list[InboxListing]:
+        """Return live inboxes by slug, strictly after `after_slug`; None means every webhook and topic inbox."""
+        return await self._log.read(Reading(lambda snapshot: snapshot.inboxes(slugs, after_slug, limit)))
+
+    # -- writing messages ---------------------------------------------------------------------------------
+    async def append(self, inbox: InboxRecord, draft: Draft) -> Appended:
+        """Append durably. Raises `InboxGone` when the inbox was deleted meanwhile, also if it was made again."""
+        window_us = inbox.settings.dedupe_window_seconds * 1_000_000
+        outcome: Appended = await self._registry.ask(inbox.inbox_id, Append(draft, window_us))
+        return outcome
+
+    async def stage_body(self, source: io.BufferedIOBase) -> int:
+        """Write a large body in pieces, read from `source` to its end, and return its id for `Draft.body_id`.
+
+        Raises as `Log.commit`; what was written until then is dropped, also on cancellation.
+        """
+        body_id: int | None = None
+        n = 0
+        try:
+            while data := source.read(CHUNK_BYTES):
+                body_id = await self._log.commit(StagePiece(body_id, n, data))
+                n += 1
+        except BaseException:
+            if body_id is not None:
+                await self.discard_body(body_id)
+            raise
+        if body_id is None:
+            raise ValueError("an empty body is not staged")
+        return body_id
+
+    async def discard_body(self, body_id: int) -> None:
+        """Drop a staged body that no message adopted; best effort, the next start sweeps what is left."""
+        with trio.move_on_after(DISCARD_SECONDS, shield=True):
+            try:
+                await self._log.commit(DiscardBody(body_id))
+            except StorageError:
+                return
+
+    # -- reading messages -----------------------------------------------------------------------------------
+    async def page(self, query: PageQuery) -> Page:
+        """Return one page and the head of the same moment. Raises `InboxGone`, `ReadersBusy`."""
+        return await self._log.read(Reading(lambda snapshot: snapshot.page(query)))
+
+    async def message(
+        self, inbox_id: int, seq: int, body_limit: int
+    ) -> tuple[Head, StoredMessage | None]:
+        """Return one message, None when it is not (or no longer) there. Raises `InboxGone`, `ReadersBusy`."""
+        return await self._log.read(Reading(lambda snapshot: snapshot.message(inbox_id, seq, body_limit)))
+
+    async def large_body(self, body_id: int, size: int) -> tuple[bytes, bool]:
+        """Return a whole large body and whether it is strict JSON. Raises `BodyGone`."""
+
+        def read(snapshot):  # type: ignore[no-untyped-def]
+            body = snapshot.body(body_id, size)
+            return body, snapshot.is_json(body)
+
+        return await self._log.read(Reading(read, slow=True))
+
+    async def body_piece(self, body_id: int, n: int) -> bytes:
+        """Return piece `n` (of `CHUNK_BYTES`, the last one shorter) of a large body. Raises `BodyGone`."""
+        return await self._log.read(Reading(lambda snapshot: snapshot.chunk(body_id, n), slow=True))
+
+    # -- administration -----------------------------------------------------------------------------------
+    async def create_inbox(self, new: NewInbox) -> InboxRecord:
+        """Make an inbox. Raises `SlugTaken`."""
+        record = await self._log.commit(CreateInbox(new))
+        self._directory.put(record)
+        return record
+
+    async def change_inbox(self, inbox_id: int, command: ChangeInbox | PutSecret | DropSecret) -> InboxRecord:
+        """Change settings or secrets in the inbox's own turn; in force for the next request after it."""
+        record: InboxRecord = await self._registry.ask(inbox_id, command)
+        return record
+
+    async def purge(self, inbox_id: int) -> int:
+        """Drop every message of an inbox and return how many there were."""
+        dropped: int = await self._registry.ask(inbox_id, Purge())
+        return dropped
+
+    async def erase(self, inbox_id: int, seq: int) -> None:
+        """Delete one message's content. Raises `Refusal("not_found")`."""
+        await self._registry.ask(inbox_id, Erase(seq))
+
+    async def delete_inbox(self, inbox_id: int) -> None:
+        """Delete an inbox. Raises `InboxGone` when somebody else was faster."""
+        await self._registry.ask(inbox_id, DeleteInbox())

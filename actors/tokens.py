@@ -1,0 +1,161 @@
+"""The token book: every token in memory, by the hash of its text. It alone changes tokens.
+
+A change is committed first and takes effect in the same synchronous step that follows, so a revoked token fails on
+the next call. `last_used_at` is kept coarsely: noted in memory, written once a minute by the housekeeper, because a
+commit per read would cost an fsync per read (study, S20).
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+import trio
+from ulid import ULID
+
+from actors.commands import Refusal
+from actors.units import PutToken, Reading, TouchTokens
+from storage.protocols import Log
+from storage.records import TokenKind, TokenRecord
+
+TOKEN_BYTES = 32
+"""256 random bits: not to be guessed, so a plain SHA-256 is enough to store them (no salt, no slow hash)."""
+
+
+def mint(kind: TokenKind) -> str:
+    """Return the text of a new token: `prm_{kind}_` and 256 random bits in base64url."""
+    return f"prm_{kind}_{secrets.token_urlsafe(TOKEN_BYTES)}"
+
+
+def hash_token(text: bytes) -> bytes:
+    """Return what is stored and looked up instead of a token's text."""
+    return hashlib.sha256(text).digest()
+
+
+def new_token_id() -> str:
+    """Return a fresh public name for a token: it sorts by the time it was made."""
+    return str(ULID()).lower()
+
+
+class TokenBook:
+    """All tokens of the server."""
+
+    def __init__(self, log: Log, clock: Callable[[], int]) -> None:
+        """`clock` gives µs since the epoch."""
+        self._log = log
+        self._clock = clock
+        self._by_hash: dict[bytes, TokenRecord] = {}
+        self._by_id: dict[str, TokenRecord] = {}
+        self._used: dict[str, int] = {}
+        self._changing = trio.Lock()
+
+    async def load(self) -> None:
+        """Read every token from the store; called once, before the first request."""
+        for token in await self._log.read(Reading(lambda snapshot: snapshot.tokens())):
+            self._take(token)
+
+    def find(self, text: bytes) -> TokenRecord | None:
+        """Return the token of this text if it is valid now, and note that it was used."""
+        digest = hash_token(text)
+        token = self._by_hash.get(digest)
+        if token is None or not hmac.compare_digest(token.hash, digest):
+            return None
+        now = self._clock()
+        if token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
+            return None
+        self._used[token.token_id] = now
+        return token
+
+    def get(self, token_id: str) -> TokenRecord | None:
+        """Return a token that is not revoked, by its id, with its latest `last_used_at`."""
+        token = self._by_id.get(token_id)
+        return None if token is None else self._with_use(token)
+
+    def page(self, after_id: str, limit: int) -> list[TokenRecord]:
+        """Return tokens that are not revoked by id, ascending (oldest first), strictly after `after_id`."""
+        ids = sorted(token_id for token_id in self._by_id if token_id > after_id)
+        return [self._with_use(self._by_id[token_id]) for token_id in ids[:limit]]
+
+    async def create(
+        self,
+        kind: TokenKind,
+        *,
+        inboxes: Iterable[str] | None,
+        name: str | None = None,
+        expires_at: int | None = None,
+    ) -> tuple[TokenRecord, str]:
+        """Make a token; return it with its text, which is nowhere else and cannot be had again.
+
+        `inboxes` None means all webhook and topic inboxes. Raises as `Log.commit`.
+        """
+        text = mint(kind)
+        token = TokenRecord(
+            token_id=new_token_id(),
+            hash=hash_token(text.encode()),
+            kind=kind,
+            inboxes=None if inboxes is None else tuple(inboxes),
+            name=name,
+            created_at=self._clock(),
+            expires_at=expires_at,
+        )
+        async with self._changing:
+            await self._commit(token)
+        return token, text
+
+    async def change(self, token_id: str, change: Callable[[TokenRecord], TokenRecord]) -> TokenRecord:
+        """Change a token's scope, name or expiry; in force for the next call. Raises `Refusal("not_found")`."""
+        async with self._changing:
+            token = self._existing(token_id)
+            return await self._commit(change(token))
+
+    async def revoke(self, token_id: str) -> None:
+        """Revoke a token for good. Raises `Refusal("not_found")`, and `Refusal("conflict")` for the last admin token
+        that does not expire, because nobody could administer the server afterwards."""
+        async with self._changing:
+            token = self._existing(token_id)
+            if token.kind == "admin" and all(
+                other.token_id == token_id or other.expires_at is not None for other in self._admins()
+            ):
+                raise Refusal("conflict", "This is the last admin token; make another one before revoking it.")
+            await self._commit(msgspec.structs.replace(token, revoked_at=self._clock()))
+
+    async def flush_use(self) -> None:
+        """Write down when tokens were used since the last time; nothing is written when none was."""
+        if not self._used:
+            return
+        used, self._used = self._used, {}
+        for token_id, at in used.items():
+            token = self._by_id.get(token_id)
+            if token is not None:
+                self._take(msgspec.structs.replace(token, last_used_at=at))
+        await self._log.commit(TouchTokens(tuple(used.items())))
+
+    def _existing(self, token_id: str) -> TokenRecord:
+        token = self._by_id.get(token_id)
+        if token is None:
+            raise Refusal("not_found", "There is no such token.", "token_id")
+        return token
+
+    def _admins(self) -> Iterator[TokenRecord]:
+        return (token for token in self._by_id.values() if token.kind == "admin")
+
+    def _with_use(self, token: TokenRecord) -> TokenRecord:
+        used = self._used.get(token.token_id)
+        return token if used is None else msgspec.structs.replace(token, last_used_at=used)
+
+    async def _commit(self, token: TokenRecord) -> TokenRecord:
+        # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
+        with trio.CancelScope(shield=True):
+            await self._log.commit(PutToken(token))
+            self._take(token)
+        return token
+
+    def _take(self, token: TokenRecord) -> None:
+        if token.revoked_at is not None:
+            self._by_hash.pop(token.hash, None)
+            self._by_id.pop(token.token_id, None)
+            self._used.pop(token.token_id, None)
+        else:
+            self._by_hash[token.hash] = token
+            self._by_id[token.token_id] = token

@@ -1,0 +1,169 @@
+"""The turn: what an actor sends to the writer, and what comes back (study, section 2).
+
+A decision is never split between actor and writer. The actor hands over the commands it drained together with the
+head it believes in; `Turn.run` is executed by the writer inside its transaction, on the rows themselves, and is
+all or nothing. The actor has at most one turn in flight and applies the result in one synchronous step.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from actors.commands import (
+    Append,
+    ChangeInbox,
+    Command,
+    DeleteInbox,
+    DropSecret,
+    Erase,
+    Purge,
+    PutSecret,
+    Refusal,
+)
+from actors.rules import append, dropping
+from storage.errors import Fenced, InboxGone
+from storage.protocols import Lane, Tx
+from storage.records import Head, InboxRecord, NewEntry
+
+ROW_OVERHEAD_BYTES = 1_024
+"""About what one entry costs besides its body: headers, index rows, the dedupe key."""
+
+
+class TurnResult(msgspec.Struct, frozen=True):
+    """What a turn did: the head after it, one outcome per command (a value or an exception), what is new.
+
+    `head` is None when the inbox was deleted by this turn. `record` is set when name, settings or secrets changed.
+    """
+
+    head: Head | None
+    outcomes: list[Any]
+    entries: list[NewEntry]
+    record: InboxRecord | None
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """The commands of one turn, in mailbox order, and the head their actor believes in (None: it is cold)."""
+
+    inbox_id: int
+    believed: Head | None
+    commands: tuple[Command, ...]
+    lane: Lane = Lane.ANSWERS
+
+    @property
+    def cost(self) -> int:
+        """About how many bytes the turn writes."""
+        return sum(
+            ROW_OVERHEAD_BYTES + (len(command.draft.body) if command.draft.body else 0)
+            for command in self.commands
+            if isinstance(command, Append)
+        )
+
+    @property
+    def grows(self) -> bool:
+        """Whether it stores messages. A turn without appends runs on a full disk, too."""
+        return any(isinstance(command, Append) for command in self.commands)
+
+    def run(self, tx: Tx) -> TurnResult:
+        """Decide and write. Raises `Fenced` when the believed head is not the stored one, and `InboxGone`."""
+        stored = tx.head(self.inbox_id)
+        believed = self.believed
+        if believed is not None and (believed.epoch, believed.latest_seq) != (stored.epoch, stored.latest_seq):
+            raise Fenced
+        work = _Work(tx, self.inbox_id, stored)
+        for run in _runs(self.commands):
+            work.perform(run)
+        if work.head is not None and work.head is not stored:
+            tx.advance(self.inbox_id, stored, work.head)
+        record = tx.inbox(self.inbox_id) if work.record_changed and work.head is not None else None
+        return TurnResult(work.head, work.outcomes, work.entries, record)
+
+
+def _runs(commands: tuple[Command, ...]) -> Iterator[list[Command]]:
+    """Split into runs that are decided together: neighbouring appends; everything else one by one."""
+    appends: list[Command] = []
+    for command in commands:
+        if isinstance(command, Append):
+            appends.append(command)
+            continue
+        if appends:
+            yield appends
+            appends = []
+        yield [command]
+    if appends:
+        yield appends
+
+
+class _Work:
+    """The state of a turn while it is carried out."""
+
+    def __init__(self, tx: Tx, inbox_id: int, head: Head) -> None:
+        self.tx = tx
+        self.inbox_id = inbox_id
+        self.head: Head | None = head
+        self.outcomes: list[Any] = []
+        self.entries: list[NewEntry] = []
+        self.record_changed = False
+
+    def perform(self, run: list[Command]) -> None:
+        if self.head is None:  # deleted by an earlier command of this very turn
+            self.outcomes.extend(InboxGone() for _ in run)
+        elif isinstance(run[0], Append):
+            self._append(self.head, run)
+        else:
+            try:
+                self.outcomes.append(self._one(self.head, run[0]))
+            except Refusal as refusal:
+                self.outcomes.append(refusal)
+
+    def _append(self, head: Head, run: list[Command]) -> None:
+        appends = [command for command in run if isinstance(command, Append)]
+        keys = {
+            command.draft.dedupe_key
+            for command in appends
+            if command.dedupe_window_us and command.draft.dedupe_key is not None
+        }
+        seen = self.tx.seen(self.inbox_id, list(keys)) if keys else {}
+        plan = append.decide(head, seen, appends, self.tx.now())
+        if plan.entries:
+            self.tx.append(self.inbox_id, head.epoch, plan.entries)
+            if plan.remember:
+                self.tx.remember(self.inbox_id, plan.remember)
+            self.head = plan.head
+            self.entries.extend(plan.entries)
+        self.outcomes.extend(plan.outcomes)
+
+    def _one(self, head: Head, command: Command) -> Any:
+        """Carry out one change that is no append and return its outcome; a `Refusal` has changed nothing."""
+        tx, inbox_id = self.tx, self.inbox_id
+        match command:
+            case ChangeInbox(change):
+                record = tx.inbox(inbox_id)
+                name, settings = change(record.name, record.settings)
+                tx.change_inbox(inbox_id, name, settings)
+                self.record_changed = True
+                return tx.inbox(inbox_id)
+            case PutSecret(secret):
+                tx.put_secret(inbox_id, secret)
+                self.record_changed = True
+                return tx.inbox(inbox_id)
+            case DropSecret(name):
+                if not tx.drop_secret(inbox_id, name):
+                    raise Refusal("not_found", "There is no secret of this name.", "name")
+                self.record_changed = True
+                return tx.inbox(inbox_id)
+            case Purge():
+                self.head = dropping.purged(head)
+                tx.drop_before(inbox_id, self.head.first_seq)
+                return head.live_rows
+            case Erase(seq):
+                size = tx.erase(inbox_id, seq) if seq >= head.first_seq else None
+                if size is None:
+                    raise Refusal("not_found", "There is no message with this seq.", "seq")
+                self.head = dropping.erased(head, size)
+                return None
+            case DeleteInbox():
+                tx.delete_inbox(inbox_id)
+                self.head = None
+                return None
+        raise TypeError(f"not a command: {type(command).__name__}")

@@ -1,0 +1,153 @@
+"""What all commands share: the top group, the options of client commands, exit codes, errors as one sentence.
+
+Exit codes, for scripts: 0 done; 1 the server or the store refused or failed; 2 wrong usage or configuration;
+3 no server answered; 4 not authenticated or not allowed; 5 there is no such thing; 6 it conflicts with what is
+there; 7 try again later; 130 interrupted.
+"""
+
+import functools
+import sys
+import traceback
+from collections.abc import Callable
+from typing import IO, Any, ParamSpec, TypeVar
+
+import click
+
+from postroom.cli.terminal import safe
+from postroom.client import Client, ClientError, Refused, Unreachable
+from postroom.config import ConfigError
+from storage.errors import StorageError
+
+DEFAULT_URL = "http://127.0.0.1:8025"
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+EXIT_NOT_ALLOWED = 4
+EXIT_NOT_FOUND = 5
+EXIT_CONFLICT = 6
+EXIT_LATER = 7
+EXIT_INTERRUPTED = 130
+
+EXIT_BY_STATUS = {
+    401: EXIT_NOT_ALLOWED,
+    403: EXIT_NOT_ALLOWED,
+    404: EXIT_NOT_FOUND,
+    408: EXIT_LATER,
+    409: EXIT_CONFLICT,
+    429: EXIT_LATER,
+    503: EXIT_LATER,
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Failure(click.ClickException):
+    """The end of a command that could not do its work: one sentence on stderr and an exit code."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the sentence; it may quote a server or a sender, so it is made safe."""
+        click.echo(f"postroom: {safe(self.message)}", file=file, err=file is None)
+
+
+def failure(error: Exception) -> Failure | None:
+    """Return how a command ends with this error, None for an error that nobody expects."""
+    match error:
+        case Refused():
+            return Failure(str(error), EXIT_BY_STATUS.get(error.status, EXIT_FAILED))
+        case Unreachable():
+            return Failure(str(error), EXIT_UNREACHABLE)
+        case ConfigError() | ClientError():
+            return Failure(str(error), EXIT_USAGE)
+        case StorageError():
+            return Failure(str(error) or type(error).__name__, EXIT_FAILED)
+        case OSError():
+            return Failure(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), EXIT_FAILED)
+    return None
+
+
+class Program(click.Group):
+    """The top group: whatever happens below it ends in an exit code and at most one sentence."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command and translate its errors. `--traceback` shows where an error came from."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except (KeyboardInterrupt, click.Abort):
+            raise Failure("interrupted.", EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            raise  # click ends quietly: whoever read our output has had enough
+        except Exception as error:
+            if ctx.params.get("traceback"):
+                traceback.print_exc(file=sys.stderr)
+            known = failure(error)
+            if known is None:
+                known = Failure(
+                    f"a defect of this program: {type(error).__name__}: {error} "
+                    "(`postroom --traceback …` shows where).",
+                    EXIT_FAILED,
+                )
+            raise known from error
+
+
+class Remote:
+    """What a client command was asked with: which server, as whom, and how to print."""
+
+    def __init__(self, url: str, as_json: bool, token: str | None) -> None:
+        self.url = url
+        self.as_json = as_json
+        self._token = token
+
+    def client(self) -> Client:
+        """Return a client without a token, for sending messages."""
+        return Client(self.url, None)
+
+    def api(self) -> Client:
+        """Return a client for the API. Raises `Failure` when there is no token to call it with."""
+        if not self._token:
+            raise Failure("set POSTROOM_TOKEN to a token of this server.", EXIT_NOT_ALLOWED)
+        if not (self._token.isascii() and self._token.isprintable()):
+            raise Failure("POSTROOM_TOKEN holds characters that no token has.", EXIT_NOT_ALLOWED)
+        return Client(self.url, self._token)
+
+
+def remote(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command the options `--url` and `--json`, and a `Remote` as its first argument.
+
+    The token comes from `POSTROOM_TOKEN` only: a command line is visible to every user of the machine.
+    """
+
+    @click.option(
+        "--url",
+        envvar="POSTROOM_URL",
+        default=DEFAULT_URL,
+        show_default=True,
+        help="The server's base URL (POSTROOM_URL).",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    @click.option("--token", envvar="POSTROOM_TOKEN", hidden=True, expose_value=True)
+    @functools.wraps(command)
+    def wrapped(*args: Any, url: str, as_json: bool, token: str | None, **kwargs: Any) -> R:
+        return command(Remote(url, as_json, token), *args, **kwargs)
+
+    return wrapped
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask before something that cannot be undone. Without a terminal only `--yes` is an answer."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Failure(f"{question} Say --yes to do it without being asked.", EXIT_USAGE)
+    if not click.confirm(safe(question), default=False, err=True):
+        raise Failure("nothing was changed.", EXIT_FAILED)
+
+
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")

@@ -1,0 +1,163 @@
+"""A small synchronous client of the REST API, for the commands. It knows routes and errors, nothing of terminals.
+
+Answers are returned as the server's own bytes where a caller may want to pass them on unchanged (numbers and
+duplicate keys of a sender's JSON survive only so). Nothing is retried: a command says what happened and ends.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+CONNECT_SECONDS = 5.0
+"""To reach a server: on one's own machine or network an answer comes at once or not at all."""
+READ_SECONDS = 70.0
+"""Between two pieces of an answer: longer than the server's own limits (60 s), so that its sentence arrives first."""
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+
+
+class ClientError(Exception):
+    """A command cannot be carried out; the message is one sentence."""
+
+
+class Unreachable(ClientError):
+    """No answer of a Postroom server was had. A message that was being sent may or may not have been stored."""
+
+
+class Refused(ClientError):
+    """The server answered with an error: `status`, `code` and perhaps the `field` it is about (surface, section 9)."""
+
+    def __init__(self, status: int, code: str, message: str, field: str | None) -> None:
+        about = f" (field {field})" if field else ""
+        super().__init__(f"{code}: {message}{about}")
+        self.status = status
+        self.code = code
+        self.field = field
+
+
+
+Params = list[tuple[str, str]]
+
+
+class Client:
+    """A connection to one server. Use it as a context manager."""
+
+    def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None) -> None:
+        """`url` is the server's base URL. `token` goes to `/v1` only, never along with a message that is sent."""
+        self.url = url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+        try:
+            host = httpx.URL(self.url).host
+        except httpx.InvalidURL as error:
+            raise ClientError(f"{self.url!r} is not a URL: {error}.") from error
+        # A proxy of the environment cannot reach this machine's own loopback addresses.
+        trust_env = host not in LOOPBACK_HOSTS
+        self._http = httpx.Client(timeout=timeout, transport=transport, trust_env=trust_env)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def call(self, method: str, path: str, *, body: object = None, params: Params | None = None) -> bytes:
+        """Make one API call (`path` begins with `/v1`) and return the answer's bytes.
+
+        Raises `Unreachable`, `Refused`.
+        """
+        with self._translated():
+            response = self._http.request(
+                method,
+                self.url + path,
+                headers=self._headers,
+                params=params or None,
+                json=body if body is not None else None,
+            )
+        return _checked(response)
+
+    def json(self, method: str, path: str, *, body: object = None, params: Params | None = None) -> Any:
+        """Make one API call and return the decoded answer, None when it is empty."""
+        answer = self.call(method, path, body=body, params=params)
+        if not answer:
+            return None
+        try:
+            return json.loads(answer)
+        except ValueError as error:
+            raise Unreachable(f"{self.url} did not answer as a Postroom server does.") from error
+
+    @contextmanager
+    def stream(self, path: str, params: Params | None = None) -> Iterator[Iterator[bytes]]:
+        """Open a streamed answer and give its pieces.
+
+        Raises `Unreachable` (also when the body ends early), `Refused`.
+        """
+        headers = {**self._headers, "Accept-Encoding": "identity"}
+        with (
+            self._translated(),
+            self._http.stream("GET", self.url + path, headers=headers, params=params or None) as response,
+        ):
+            if response.status_code >= 400:
+                response.read()
+                _checked(response)
+            yield response.iter_raw()
+
+    def send(
+        self, slug: str, path: str, headers: list[tuple[str, str]], body: bytes, method: str = "POST"
+    ) -> httpx.Response:
+        """Send a message to an inbox as any sender would, without a token. Raises `Unreachable`, `Refused`.
+
+        `path` (with its query) is what follows the slug; it is sent as it is, `..` and `//` included.
+        """
+        with self._translated():
+            url = httpx.URL(f"{self.url}/in/{segment(slug)}")
+            target = url.raw_path + path.encode()
+            response = self._http.request(
+                method,
+                url,
+                headers=[(name.encode(), value.encode()) for name, value in headers],
+                content=body,
+                extensions={"target": target},
+            )
+        _checked(response)
+        return response
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn httpx's exceptions into one sentence each."""
+        try:
+            yield
+        except httpx.ConnectError as error:
+            raise Unreachable(
+                f"Cannot reach a server at {self.url}; is `postroom serve` running, and is POSTROOM_URL right?"
+            ) from error
+        except httpx.TimeoutException as error:
+            raise Unreachable(f"The server at {self.url} did not answer in time.") from error
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+            raise ClientError(f"{self.url!r} is not an http:// or https:// URL.") from error
+        except httpx.TransportError as error:
+            raise Unreachable(f"The connection to {self.url} broke before the answer was complete.") from error
+
+
+def segment(text: str) -> str:
+    """Return text as one segment of a path, so that a slug with a slash in it cannot become another route."""
+    return quote(text, safe="")
+
+
+def _checked(response: httpx.Response) -> bytes:
+    if response.status_code < 400:
+        return response.content
+    code, message, field = "error", f"the server answered {response.status_code}.", None
+    try:
+        error = json.loads(response.content)["error"]
+        code, message, field = str(error["code"]), str(error["message"]), error.get("field")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass  # an inbox may have its own answer, and a proxy certainly has: the status says enough
+    raise Refused(response.status_code, code, message, str(field) if field else None)

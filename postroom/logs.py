@@ -1,0 +1,65 @@
+"""Logging: structlog for our own events, the standard library's records of others in the same form, on stderr.
+
+stdout belongs to what a command prints. Nothing here logs a request's body, headers or token.
+"""
+
+import logging
+import sys
+from typing import Any, TextIO
+
+import structlog
+
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+QUIET_LOGGERS = ("hypercorn.access", "httpx", "httpcore")
+"""Loggers of others that write a line per request; at 1,000 requests/s that line costs more than the request."""
+
+
+def configure(log_format: str, log_level: str, stream: TextIO | None = None) -> None:
+    """Set up logging for the process. `log_format`: `console` or `json`; may be called again.
+
+    `stream` is where lines go, stderr unless given. Colours only when it is a terminal.
+    """
+    out = sys.stderr if stream is None else stream
+    level = LEVELS[log_level]
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if log_format == "json":
+        final: list[Any] = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+    else:
+        colours = bool(getattr(out, "isatty", lambda: False)())
+        plain = structlog.dev.plain_traceback
+        final = [structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=plain)]
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *final],
+        )
+    )
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+    for name in QUIET_LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )

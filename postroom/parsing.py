@@ -1,0 +1,217 @@
+"""How a setting's value is read: one parser for each kind of value, from TOML, the environment or a flag alike.
+
+A parser takes what the source gave (text from the environment and from flags; text, numbers or booleans from
+TOML) and returns the value, or raises `ValueError` with a clause that completes the sentence "NAME …", such as
+"must be a whole number from 1 to 100, not 'many'". No parser looks at any other setting; `postroom.config` does.
+"""
+
+import ipaddress
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from storage.secret import SecretBytes
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+NOTHING = "none"
+"""How a setting that may be absent is switched off explicitly, in every source (TOML has no null)."""
+
+SIZE_SUFFIXES = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": GIB}
+MAX_PORT = 65_535
+SHOWN_CHARACTERS = 60
+"""How much of a bad value an error repeats: enough to recognise it, never a screenful."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_SIZE = re.compile(r"([0-9]{1,19}) ?([A-Za-z]*)")
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of value: its unit for people, the range it must lie in (in words), and its parser."""
+
+    unit: str
+    accepts: str
+    parse: Callable[[Any], Any]
+
+
+def shown(value: object) -> str:
+    """Return a bad value as an error may repeat it: quoted, escaped, cut."""
+    text = ascii(value)
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+
+
+def _bad(accepts: str, value: object) -> ValueError:
+    return ValueError(f"must be {accepts}, not {shown(value)}")
+
+
+def whole(unit: str, low: int, high: int) -> Kind:
+    """Return the kind of whole numbers from `low` to `high`."""
+    accepts = f"a whole number from {low:,} to {high:,}"
+
+    def parse(value: Any) -> int:
+        if isinstance(value, str) and _WHOLE.fullmatch(value):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise _bad(accepts, value)
+        return value
+
+    return Kind(unit, accepts, parse)
+
+
+def size(low: int, high: int) -> Kind:
+    """Return the kind of sizes in bytes: a whole number, or text such as `10MiB` (KiB, MiB, GiB are 1024-based)."""
+    accepts = f"a size from {readable_size(low)} to {readable_size(high)}, in bytes or with KiB, MiB or GiB"
+
+    def parse(value: Any) -> int:
+        number = value
+        if isinstance(value, str):
+            match = _SIZE.fullmatch(value)
+            factor = SIZE_SUFFIXES.get(match[2].upper()) if match else None
+            number = int(match[1]) * factor if match and factor else None
+        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+            raise _bad(accepts, value)
+        return number
+
+    return Kind("bytes", accepts, parse)
+
+
+def readable_size(value: int) -> str:
+    """Return a size as people write it, exactly: `10 MiB`, `1,000 bytes`."""
+    for name, factor in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if value >= factor and value % factor == 0:
+            return f"{value // factor:,} {name}"
+    return f"{value:,} bytes"
+
+
+def seconds(low: float, high: float) -> Kind:
+    """Return the kind of durations in seconds, fractions allowed."""
+    accepts = f"a number of seconds from {low:g} to {high:g}"
+
+    def parse(value: Any) -> float:
+        number = value
+        if isinstance(value, str):
+            try:
+                number = float(value)
+            except ValueError:
+                raise _bad(accepts, value) from None
+        if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
+            raise _bad(accepts, value)  # NaN compares false and ends here too
+        return float(number)
+
+    return Kind("seconds", accepts, parse)
+
+
+def switch() -> Kind:
+    """Return the kind of booleans: `true` or `false`."""
+    words = {"true": True, "false": False}
+
+    def parse(value: Any) -> bool:
+        value = words.get(value, value) if isinstance(value, str) else value
+        if not isinstance(value, bool):
+            raise _bad("true or false", value)
+        return value
+
+    return Kind("", "true or false", parse)
+
+
+def choice(*words: str) -> Kind:
+    """Return the kind of values that are one of a few words."""
+    accepts = " or ".join(words) if len(words) < 3 else ", ".join(words[:-1]) + " or " + words[-1]
+
+    def parse(value: Any) -> str:
+        if value not in words:
+            raise _bad(accepts, value)
+        return str(value)
+
+    return Kind("", accepts, parse)
+
+
+def path() -> Kind:
+    """Return the kind of paths; `~` is the home directory, a relative one starts where the command was started."""
+
+    def parse(value: Any) -> Path:
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise _bad("a path", value)
+        return Path(value).expanduser()
+
+    return Kind("", "a path", parse)
+
+
+def address() -> Kind:
+    """Return the kind of addresses to listen on: `HOST:PORT` or `[IPv6]:PORT`; port 0 lets the system choose."""
+    accepts = "HOST:PORT, for example 127.0.0.1:8025 or [::1]:8025"
+
+    def parse(value: Any) -> str:
+        match = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+        if match is None or int(match[2]) > MAX_PORT:
+            raise _bad(accepts, value)
+        if match[1].startswith("["):
+            try:
+                ipaddress.IPv6Address(match[1][1:-1])
+            except ValueError:
+                raise _bad(accepts, value) from None
+        return f"{match[1]}:{int(match[2])}"
+
+    return Kind("", accepts, parse)
+
+
+def url() -> Kind:
+    """Return the kind of base URLs: http or https, a host, perhaps a port and a path; no trailing slash is kept."""
+    accepts = "an http:// or https:// URL without user, query or fragment"
+
+    def parse(value: Any) -> str:
+        try:
+            parts = urlsplit(value if isinstance(value, str) else "")
+            port_is_fine = parts.port is None or parts.port > 0
+        except ValueError:
+            raise _bad(accepts, value) from None
+        plain = value.isprintable() and value.isascii() and " " not in value if isinstance(value, str) else False
+        extras = parts.query or parts.fragment or "@" in parts.netloc
+        if parts.scheme not in ("http", "https") or not parts.hostname or extras or not (plain and port_is_fine):
+            raise _bad(accepts, value)
+        return str(value).rstrip("/")
+
+    return Kind("", accepts, parse)
+
+
+def secret(low: int, high: int) -> Kind:
+    """Return the kind of secrets: `low` to `high` printable ASCII characters. An error never repeats a bad one."""
+    accepts = f"{low} to {high} printable ASCII characters without spaces"
+
+    def parse(value: Any) -> SecretBytes:
+        fine = isinstance(value, str) and value.isascii() and value.isprintable() and " " not in value
+        if not fine or not low <= len(value) <= high:
+            raise ValueError(f"must be {accepts}")
+        return SecretBytes(value.encode())
+
+    return Kind("", accepts, parse)
+
+
+def optional(kind: Kind) -> Kind:
+    """Return a kind that also takes `none`, for limits and addresses that may be absent."""
+
+    def parse(value: Any) -> Any:
+        return None if value == NOTHING else kind.parse(value)
+
+    return Kind(kind.unit, f"{kind.accepts}, or {NOTHING}", parse)
+
+
+def readable(value: object, unit: str) -> str:
+    """Return a parsed value as `postroom config` shows it to a person; what it prints can be set again."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if unit == "bytes" and isinstance(value, int):
+        return readable_size(value) if value % KIB == 0 and value else str(value)
+    if isinstance(value, float) and math.isclose(value, round(value)):
+        return str(round(value))
+    return str(value)

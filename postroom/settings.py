@@ -1,0 +1,141 @@
+"""The table of settings: every limit and switch of the server, with its unit, default, bounds and reason.
+
+This table is the only place where a setting is declared. The configuration object, the flags of `serve`, the
+output of `postroom config` and the table in `docs/cli.md` are all made from it (tests compare them). A setting
+is listed here from the day its feature exists; a name that is not listed stops the start.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from postroom.parsing import (
+    GIB,
+    KIB,
+    MIB,
+    Kind,
+    address,
+    choice,
+    optional,
+    path,
+    seconds,
+    secret,
+    size,
+    switch,
+    url,
+    whole,
+)
+from web.auth import MAX_TOKEN_BYTES
+
+ENVIRONMENT_PREFIX = "POSTROOM_"
+
+CLIENT_VARIABLES = frozenset({"URL", "TOKEN"})
+"""`POSTROOM_URL` and `POSTROOM_TOKEN` belong to the client commands; the server passes over them."""
+
+MIN_ADMIN_TOKEN_CHARACTERS = 32
+DAY_SECONDS = 86_400
+CENTURY_SECONDS = 100 * 365 * DAY_SECONDS
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting. `reason` is one line: what it bounds and why the default is what it is."""
+
+    name: str
+    kind: Kind
+    default: Any
+    reason: str
+    is_secret: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name in the TOML file and in the configuration object."""
+        return self.name.lower()
+
+    @property
+    def flag(self) -> str | None:
+        """The flag of `serve`; secrets have none, because a command line is visible to every user."""
+        return None if self.is_secret else "--" + self.key.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return ENVIRONMENT_PREFIX + self.name
+
+
+SETTINGS: tuple[Setting, ...] = (
+    # -- where ------------------------------------------------------------------------------------------
+    Setting("DATA_DIR", path(), Path("./postroom-data"), "Database, lock and reserve file; back up all of it."),
+    Setting("BIND", address(), "127.0.0.1:8025", "Loopback, because the server itself speaks no TLS."),
+    Setting("PUBLIC_URL", optional(url()), None, "How senders reach this server; signed by some providers."),
+    Setting(
+        "ADMIN_TOKEN",
+        optional(secret(MIN_ADMIN_TOKEN_CHARACTERS, MAX_TOKEN_BYTES)),
+        None,
+        "Admin token of a new data directory; without it one is made and printed once.",
+        is_secret=True,
+    ),
+    Setting("READ_API_ENABLED", switch(), True, "False leaves ingest and administration only."),
+    # -- logs -------------------------------------------------------------------------------------------
+    Setting("LOG_FORMAT", choice("console", "json"), "console", "Lines for people, or JSON for a collector."),
+    Setting(
+        "LOG_LEVEL", choice("debug", "info", "warning", "error"), "info", "No line per request below warning."
+    ),
+    # -- connections ------------------------------------------------------------------------------------
+    Setting("MAX_CONNECTIONS", whole("connections", 1, 1_000_000), 8192, "About 24 KiB of memory for each."),
+    Setting("HEADER_BYTES", size(8 * KIB, MIB), 64 * KIB, "Head of one request; more is answered 431."),
+    Setting("KEEP_ALIVE_SECONDS", seconds(1, 3600), 75.0, "Idle connections; over the 60 s of most proxies."),
+    Setting("STALLED_READER_SECONDS", seconds(1, 3600), 20.0, "A client that stops reading is cut off then."),
+    Setting("SHUTDOWN_SECONDS", seconds(1, 300), 10.0, "After this long a stopping server ends regardless."),
+    # -- ingest -----------------------------------------------------------------------------------------
+    Setting("MAX_BODY_BYTES", size(1, GIB), 10 * MIB, "One body; an inbox may ask for less. More is 413."),
+    Setting(
+        "BODIES_IN_FLIGHT_BYTES", size(MIB, 64 * GIB), 64 * MIB, "All bodies being received; more is 503."
+    ),
+    Setting("BODY_TIMEOUT_SECONDS", seconds(1, 3600), 30.0, "From the head to the last byte; later is 408."),
+    # -- reading ----------------------------------------------------------------------------------------
+    Setting("PAGE_BYTES", size(16 * KIB, 64 * MIB), MIB, "One page as sent; at least one message is in it."),
+    Setting("MESSAGE_BYTES", size(16 * KIB, GIB), 4 * MIB, "One message as sent; /raw has no such bound."),
+    Setting(
+        "MCP_INLINE_BODY_BYTES",
+        size(0, 64 * KIB),
+        16 * KIB,
+        "Larger bodies are left out of pages; agents pay for every byte.",
+    ),
+    Setting(
+        "MAX_CONCURRENT_READS", whole("reads", 1, 1024), 16, "Each may hold a page of PAGE_BYTES in memory."
+    ),
+    Setting("READ_SLOT_TIMEOUT_SECONDS", seconds(0.1, 60), 10.0, "Waiting for a free read; later is 503."),
+    # -- retention of new inboxes -----------------------------------------------------------------------
+    Setting(
+        "RETENTION_MAX_AGE_SECONDS",
+        optional(whole("seconds", 1, CENTURY_SECONDS)),
+        30 * DAY_SECONDS,
+        "Default of new inboxes: 30 days outlive every provider's retries.",
+    ),
+    Setting(
+        "RETENTION_MAX_MESSAGES",
+        optional(whole("messages", 1, 10**12)),
+        1_000_000,
+        "Default of new inboxes: bounds the rows of one inbox.",
+    ),
+    Setting(
+        "RETENTION_MAX_BYTES",
+        optional(size(1, 2**60)),
+        GIB,
+        "Default of new inboxes: bounds the bodies of one inbox.",
+    ),
+    # -- disk -------------------------------------------------------------------------------------------
+    Setting(
+        "MAX_DATA_BYTES", optional(size(MIB, 2**60)), None, "Size of the database at which ingest says 507."
+    ),
+    Setting("WAL_LIMIT_BYTES", size(MIB, GIB), 16 * MIB, "The write-ahead log shrinks back to this size."),
+    Setting(
+        "RESERVE_BYTES",
+        size(2 * MIB, 4 * GIB),
+        32 * MIB,
+        "Given up when the disk is full, so that deleting can begin; twice WAL_LIMIT_BYTES.",
+    ),
+)
+
+BY_KEY: dict[str, Setting] = {setting.key: setting for setting in SETTINGS}

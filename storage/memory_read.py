@@ -1,0 +1,151 @@
+"""Reading the in-memory store: `MemorySnapshot` keeps `storage.protocols.Snapshot`.
+
+A snapshot needs no copy: a look runs in one step of the scheduler, in which nothing else changes the store.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from storage.errors import BodyGone
+from storage.memory_state import MemoryState
+from storage.records import (
+    Head,
+    InboxListing,
+    Page,
+    PageQuery,
+    StoredMessage,
+    TokenRecord,
+)
+
+MAX_JSON_DEPTH = 100
+"""Deeper nesting is shown as text (surface, section 3), since clients' parsers give up at varying depths."""
+
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+
+
+class MemorySnapshot:
+    """The store at this step of the scheduler."""
+
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+
+    def head(self, inbox_id: int) -> Head:
+        """Return the inbox's head. Raises `InboxGone`."""
+        return self._state.live(inbox_id).head
+
+    def inbox(self, inbox_id: int) -> InboxListing:
+        """Return record (with secrets) and head. Raises `InboxGone`."""
+        inbox = self._state.live(inbox_id)
+        return InboxListing(inbox.record, inbox.head)
+
+    def inbox_by_slug(self, slug: str) -> InboxListing | None:
+        """Return record (with secrets) and head of a live inbox."""
+        inbox_id = self._state.slugs.get(slug)
+        return None if inbox_id is None else self.inbox(inbox_id)
+
+    def inboxes(self, slugs: Sequence[str] | None, after_slug: str, limit: int) -> list[InboxListing]:
+        """Return live inboxes by slug, ascending, strictly after `after_slug`, without their secrets."""
+        known = self._state.slugs
+        found: list[InboxListing] = []
+        for slug in sorted(known if slugs is None else known.keys() & set(slugs)):
+            if len(found) == limit:
+                break
+            inbox = self._state.live(known[slug])
+            if slug > after_slug and (slugs is not None or inbox.record.kind in ("webhook", "topic")):
+                found.append(InboxListing(replace(inbox.record, secrets=()), inbox.head))
+        return found
+
+    def page(self, query: PageQuery) -> Page:
+        """Return one page of entries with the head of the same moment. Raises `InboxGone`."""
+        inbox = self._state.live(query.inbox_id)
+        rows: list[StoredMessage] = []
+        budget = query.byte_budget
+        for seq in _seqs(inbox.head, query):
+            row = inbox.visible(seq)
+            if row is None or not _wanted(row, query):
+                continue
+            shown = _shown(row, query.body_limit)
+            budget -= len(shown.facts) + len(shown.said) + len(shown.body or b"")
+            if len(rows) == query.limit or (rows and budget < 0):
+                return Page(inbox.head, rows, exhausted=False)
+            rows.append(shown)
+        return Page(inbox.head, rows, exhausted=True)
+
+    def message(self, inbox_id: int, seq: int, body_limit: int) -> tuple[Head, StoredMessage | None]:
+        """Return one entry; its body when it is inline and at most `body_limit` bytes. Raises `InboxGone`."""
+        inbox = self._state.live(inbox_id)
+        row = inbox.visible(seq)
+        return inbox.head, None if row is None else _shown(row, body_limit)
+
+    def chunk(self, body_id: int, n: int) -> bytes:
+        """Return piece `n` of a large body. Raises `BodyGone`."""
+        body = self._state.bodies.get(body_id)
+        if body is None or not 0 <= n < len(body.pieces):
+            raise BodyGone(f"piece {n} of body {body_id} is not there")
+        return body.pieces[n]
+
+    def body(self, body_id: int, size: int) -> bytes:
+        """Return a whole large body of `size` bytes. Raises `BodyGone` unless every byte is there."""
+        body = self._state.bodies.get(body_id)
+        whole = b"" if body is None else b"".join(body.pieces)
+        if body is None or len(whole) != size:
+            raise BodyGone(f"body {body_id} has not {size} bytes any more")
+        return whole
+
+    def is_json(self, body: bytes) -> bool:
+        """Whether the bytes are strict RFC 8259 JSON (UTF-8), nested at most `MAX_JSON_DEPTH` deep."""
+        try:
+            text = body.decode()
+            if _depth(text) > MAX_JSON_DEPTH:
+                return False
+            # Numbers are only checked, not converted: the grammar knows no largest one, Python's int() does.
+            json.loads(text, parse_int=len, parse_float=len, parse_constant=_refuse)
+        except ValueError:  # also UnicodeDecodeError and JSONDecodeError
+            return False
+        return True
+
+    def tokens(self) -> list[TokenRecord]:
+        """Return every token, revoked ones included, in the order of their ids."""
+        return [self._state.tokens[token_id] for token_id in sorted(self._state.tokens)]
+
+
+def _seqs(head: Head, query: PageQuery) -> Iterable[int]:
+    """Return the seqs to look at, in the order of reading. Dense numbers make a range do for an index."""
+    if query.after is not None:
+        return range(max(query.after + 1, head.first_seq), head.latest_seq + 1)
+    newest = head.latest_seq if query.before is None else min(query.before - 1, head.latest_seq)
+    return range(newest, head.first_seq - 1, -1)
+
+
+def _wanted(row: StoredMessage, query: PageQuery) -> bool:
+    return (
+        (not query.types or row.event_type in query.types)
+        and (query.verified is None or row.verified == query.verified)
+        and (query.since_us is None or row.received_at >= query.since_us)
+        and (query.until_us is None or row.received_at < query.until_us)
+    )
+
+
+def _shown(row: StoredMessage, body_limit: int) -> StoredMessage:
+    if row.body is not None and len(row.body) > body_limit:
+        return replace(row, body=None)
+    return row
+
+
+def _depth(text: str) -> int:
+    """Return how deep arrays and objects nest. For text that is not JSON the number means nothing."""
+    depth = deepest = 0
+    for token in _STRING_OR_BRACKET.findall(text):
+        if token in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token in "]}":
+            depth -= 1
+    return deepest
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

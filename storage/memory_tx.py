@@ -1,0 +1,280 @@
+"""Changing the in-memory store: `MemoryTx` keeps `storage.protocols.Tx`.
+
+Every change writes down first how to take it back, so that undoing a unit costs what the unit did and not
+what the store holds.
+"""
+
+import heapq
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from msgspec.structs import asdict, replace
+
+from storage.errors import Fenced, NotStored, SlugTaken
+from storage.memory_state import MemoryBody, MemoryInbox, MemoryState
+from storage.records import (
+    Head,
+    InboxRecord,
+    InboxSettings,
+    NewEntry,
+    NewInbox,
+    Secret,
+    Seen,
+    StoredMessage,
+    Swept,
+    TokenRecord,
+)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+EPOCH_BYTES = 8
+"""An epoch is opaque and random; 64 bits, as 16 hexadecimal digits, so that two lives never share one."""
+
+
+class MemoryTx:
+    """The store inside one unit. `undo` takes back everything that was done through it."""
+
+    def __init__(self, state: MemoryState, now: int) -> None:
+        self._state = state
+        self._now = now
+        self._journal: list[Callable[[], object]] = []
+
+    def undo(self) -> None:
+        """Take everything back, last change first."""
+        while self._journal:
+            self._journal.pop()()
+
+    def now(self) -> int:
+        """Return the server clock in µs; the same value throughout one unit."""
+        return self._now
+
+    # -- reading what a decision needs ------------------------------------------------------------------
+    def head(self, inbox_id: int) -> Head:
+        """Return the inbox's head. Raises `InboxGone`."""
+        return self._state.live(inbox_id).head
+
+    def inbox(self, inbox_id: int) -> InboxRecord:
+        """Return the inbox's record with its secrets. Raises `InboxGone`."""
+        return self._state.live(inbox_id).record
+
+    def seen(self, inbox_id: int, keys: Sequence[bytes]) -> dict[bytes, Seen]:
+        """Return, of these dedupe keys, those that the inbox remembers, whatever their age."""
+        remembered = self._state.live(inbox_id).seen
+        return {key: remembered[key] for key in keys if key in remembered}
+
+    # -- one inbox's turn -------------------------------------------------------------------------------
+    def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> None:
+        """Insert messages and their home entries; adopt staged bodies that they refer to.
+
+        Raises `NotStored` when a `body_id` is not staged, `ValueError` when a seq or a message id is taken.
+        """
+        inbox = self._state.live(inbox_id)
+        if epoch != inbox.head.epoch:
+            raise Fenced(f"inbox {inbox_id} has a new epoch")
+        for entry in entries:
+            if entry.seq in inbox.rows or entry.id in self._state.message_ids:
+                raise ValueError(f"inbox {inbox_id} has entry {entry.seq} or its message already")
+            if entry.body_id is not None:
+                self._adopt(entry.body_id)
+            self._insert(inbox.rows, entry.seq, _stored(entry))
+            self._insert(self._state.message_ids, entry.id, None)
+
+    def remember(self, inbox_id: int, keys: Sequence[tuple[bytes, Seen]]) -> None:
+        """Remember dedupe keys, replacing older ones of the same key."""
+        inbox = self._state.live(inbox_id)
+        for key, seen in keys:
+            self._insert(inbox.seen, key, seen)
+
+    def advance(self, inbox_id: int, believed: Head, to: Head) -> None:
+        """Replace the head by compare-and-set on epoch and `latest_seq` of `believed`. Raises `Fenced`."""
+        inbox = self._state.inboxes.get(inbox_id)
+        if inbox is None or not inbox.alive:
+            raise Fenced(f"inbox {inbox_id} does not exist any more")
+        if (inbox.head.epoch, inbox.head.latest_seq) != (believed.epoch, believed.latest_seq):
+            raise Fenced(f"inbox {inbox_id} is at {inbox.head.latest_seq}, not {believed.latest_seq}")
+        self._set(inbox, "head", replace(to, epoch=believed.epoch))
+
+    def erase(self, inbox_id: int, seq: int) -> int | None:
+        """Delete one entry and its message; return its size, None if absent.
+
+        Nothing remembers the hole here: the twin has no `verify` that would ask.
+        """
+        inbox = self._state.live(inbox_id)
+        row = inbox.visible(seq)
+        if row is None or seq < inbox.dropped_below:
+            return None
+        self._delete_row(inbox, row)
+        return row.size
+
+    def drop_before(self, inbox_id: int, seq: int) -> None:
+        """Note that entries below `seq` are rubbish for `sweep`."""
+        inbox = self._state.live(inbox_id)
+        self._set(inbox, "dropped_below", max(seq, inbox.dropped_below))
+        self._insert(self._state.to_sweep, inbox_id, None)
+
+    # -- administration ---------------------------------------------------------------------------------
+    def create_inbox(self, new: NewInbox) -> InboxRecord:
+        """Create an inbox with a new id and a new random epoch. Raises `SlugTaken`."""
+        if new.slug in self._state.slugs:
+            raise SlugTaken(new.slug)
+        self._state.last_inbox_id += 1
+        inbox_id = self._state.last_inbox_id
+        record = InboxRecord(
+            inbox_id, new.slug, new.kind, new.name, self._now, new.settings, _by_name(new.secrets)
+        )
+        inbox = MemoryInbox(record, Head(epoch=secrets.token_hex(EPOCH_BYTES)))
+        self._insert(self._state.inboxes, inbox_id, inbox)
+        self._insert(self._state.slugs, new.slug, inbox_id)
+        return record
+
+    def change_inbox(self, inbox_id: int, name: str, settings: InboxSettings) -> None:
+        """Replace name and settings. Raises `InboxGone`."""
+        inbox = self._state.live(inbox_id)
+        self._set(inbox, "record", replace(inbox.record, name=name, settings=settings))
+
+    def delete_inbox(self, inbox_id: int) -> None:
+        """Free the slug, hide the inbox from everything, leave its rows to `sweep`. Raises `InboxGone`."""
+        inbox = self._state.live(inbox_id)
+        self._remove(self._state.slugs, inbox.record.slug)
+        self._set(inbox, "alive", False)
+        self._set(inbox, "dropped_below", inbox.head.latest_seq + 1)
+        self._insert(self._state.to_sweep, inbox_id, None)
+
+    def put_secret(self, inbox_id: int, secret: Secret) -> None:
+        """Add a secret or replace the one of the same name. Raises `InboxGone`."""
+        inbox = self._state.live(inbox_id)
+        others = tuple(kept for kept in inbox.record.secrets if kept.name != secret.name)
+        self._set(inbox, "record", replace(inbox.record, secrets=_by_name((*others, secret))))
+
+    def drop_secret(self, inbox_id: int, name: str) -> bool:
+        """Remove a secret; False when there is none of that name. Raises `InboxGone`."""
+        inbox = self._state.live(inbox_id)
+        others = tuple(kept for kept in inbox.record.secrets if kept.name != name)
+        if len(others) == len(inbox.record.secrets):
+            return False
+        self._set(inbox, "record", replace(inbox.record, secrets=others))
+        return True
+
+    def put_token(self, token: TokenRecord) -> None:
+        """Insert a token or replace the one with the same `token_id`."""
+        self._insert(self._state.tokens, token.token_id, token)
+
+    def touch_tokens(self, used: Iterable[tuple[str, int]]) -> None:
+        """Move `last_used_at` of tokens forward; tokens that are not there are passed over."""
+        for token_id, at in used:
+            token = self._state.tokens.get(token_id)
+            if token is not None and (token.last_used_at is None or token.last_used_at < at):
+                self._insert(self._state.tokens, token_id, replace(token, last_used_at=at))
+
+    # -- large bodies -----------------------------------------------------------------------------------
+    def stage_body(self) -> int:
+        """Return a new `body_id`, never used before."""
+        self._state.last_body_id += 1
+        body_id = self._state.last_body_id
+        self._insert(self._state.bodies, body_id, MemoryBody(self._state.start))
+        return body_id
+
+    def put_chunk(self, body_id: int, n: int, data: bytes) -> None:
+        """Add piece `n` (from 0, without holes) of a staged body. Raises `NotStored` when it is not."""
+        body = self._staged(body_id)
+        if n != len(body.pieces):
+            raise ValueError(f"piece {n} of body {body_id} does not follow {len(body.pieces)} pieces")
+        body.pieces.append(bytes(data))
+        self._journal.append(body.pieces.pop)
+
+    def discard_body(self, body_id: int) -> None:
+        """Drop a staged body and its pieces; nothing happens when it was adopted or swept."""
+        body = self._state.bodies.get(body_id)
+        if body is not None and body.staged_in is not None:
+            self._remove(self._state.bodies, body_id)
+
+    # -- housekeeping -----------------------------------------------------------------------------------
+    def sweep(self, max_rows: int, max_bytes: int) -> Swept:
+        """Delete one slice of what nobody can read any more; a row is an entry or a staged body."""
+        rows = swept_bytes = 0
+        for size, remove in self._rubbish():
+            if rows == max_rows or (rows and swept_bytes + size > max_bytes):
+                return Swept(rows, swept_bytes, more=True)
+            remove()
+            rows += 1
+            swept_bytes += size
+        return Swept(rows, swept_bytes, more=False)
+
+    def forget_seen(self, before_us: int, max_rows: int) -> int:
+        """Forget at most `max_rows` dedupe keys seen before a moment, oldest first; return how many."""
+        old = (
+            (seen.seen_at, inbox_id, key)
+            for inbox_id, inbox in self._state.inboxes.items()
+            for key, seen in inbox.seen.items()
+            if seen.seen_at < before_us
+        )
+        oldest = heapq.nsmallest(max_rows, old)
+        for _, inbox_id, key in oldest:
+            self._remove(self._state.inboxes[inbox_id].seen, key)
+        return len(oldest)
+
+    def _rubbish(self) -> Iterable[tuple[int, Callable[[], None]]]:
+        """Yield what is to be swept, each as its size and how to remove it.
+
+        An inbox without rubbish left is taken off the list on the way, and a deleted one ends there.
+        """
+        state = self._state
+        for inbox_id in list(state.to_sweep):
+            inbox = state.inboxes[inbox_id]
+            for seq in range(inbox.swept_below, inbox.dropped_below):
+                row = inbox.rows.get(seq)
+                if row is not None:
+                    yield row.size, partial(self._delete_row, inbox, row)
+                self._set(inbox, "swept_below", seq + 1)
+            self._remove(state.to_sweep, inbox_id)
+            if not inbox.alive:
+                self._remove(state.inboxes, inbox_id)
+        for body_id, body in list(state.bodies.items()):
+            if body.staged_in is not None and body.staged_in < state.start:
+                size = sum(map(len, body.pieces))
+                yield size, partial(self._remove, state.bodies, body_id)
+
+    # -- changes that can be taken back -----------------------------------------------------------------
+    def _staged(self, body_id: int) -> MemoryBody:
+        body = self._state.bodies.get(body_id)
+        if body is None or body.staged_in is None:
+            raise NotStored(f"body {body_id} is not staged")
+        return body
+
+    def _adopt(self, body_id: int) -> None:
+        self._set(self._staged(body_id), "staged_in", None)
+
+    def _delete_row(self, inbox: MemoryInbox, row: StoredMessage) -> None:
+        self._remove(inbox.rows, row.seq)
+        self._remove(self._state.message_ids, row.id)
+        if row.body_id is not None:
+            self._remove(self._state.bodies, row.body_id)
+
+    def _set(self, of: MemoryInbox | MemoryBody, name: str, value: object) -> None:
+        before = getattr(of, name)
+        self._journal.append(lambda: setattr(of, name, before))
+        setattr(of, name, value)
+
+    def _insert(self, into: dict[K, V], key: K, value: V) -> None:
+        if key in into:
+            before = into[key]
+            self._journal.append(lambda: into.__setitem__(key, before))
+        else:
+            self._journal.append(lambda: into.pop(key))
+        into[key] = value
+
+    def _remove(self, of: dict[K, V], key: K) -> None:
+        before = of.pop(key)
+        self._journal.append(lambda: of.__setitem__(key, before))
+
+
+def _by_name(of: Iterable[Secret]) -> tuple[Secret, ...]:
+    return tuple(sorted(of, key=lambda secret: secret.name))
+
+
+def _stored(entry: NewEntry) -> StoredMessage:
+    """Return the entry as readers get it; an empty body is no body."""
+    return StoredMessage(**{**asdict(entry), "body": entry.body or None})

@@ -1,0 +1,20 @@
+"""The settings that storage needs, already parsed. `postroom.config` fills this in; names carry their unit."""
+
+from pathlib import Path
+
+import msgspec
+
+
+class StorageOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how to keep the database.
+
+    `reserve_bytes`: size of the file that is given up when the disk is full (S3), twice the WAL limit.
+    `max_data_bytes`: refuse growth beyond this size of the database, None for no limit.
+    """
+
+    data_dir: Path
+    wal_limit_bytes: int = 16 * 1024 * 1024
+    reserve_bytes: int = 32 * 1024 * 1024
+    max_data_bytes: int | None = None
+    max_concurrent_reads: int = 16
+    read_slot_timeout_seconds: float = 10.0

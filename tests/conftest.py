@@ -1,0 +1,83 @@
+"""What the whole suite shares: the options of its long runs, and its time budgets.
+
+The time of every test (set-up and tear-down included) is added up by the first directory below `tests/`; the sums
+are printed at the end and a part that exceeds its budget fails the run. See `tests/budgets.py`.
+"""
+
+from collections import defaultdict
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.budgets import BUDGETS_SECONDS, DEFAULT_SECONDS
+
+HERE = Path(__file__).parent
+DEFAULT_KILL_ROUNDS = 10
+"""How often the durability test kills the server in an ordinary run; `make soak` asks for more."""
+
+_spent: pytest.StashKey[dict[str, float]] = pytest.StashKey()
+_part: pytest.StashKey[str] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the long runs."""
+    parser.addoption(
+        "--kill-rounds",
+        type=int,
+        default=DEFAULT_KILL_ROUNDS,
+        metavar="N",
+        help=f"rounds of kill -9 in the durability test (default {DEFAULT_KILL_ROUNDS})",
+    )
+
+
+@pytest.fixture
+def kill_rounds(request: pytest.FixtureRequest) -> int:
+    """How many rounds of `kill -9` the durability test plays."""
+    rounds: int = request.config.getoption("--kill-rounds")
+    return rounds
+
+
+def part_of(path: Path) -> str:
+    """Return the part of the suite that a test file belongs to."""
+    inside = path.relative_to(HERE) if path.is_relative_to(HERE) else path
+    return inside.parts[0] if len(inside.parts) > 1 else "house"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start with nothing spent."""
+    config.stash[_spent] = defaultdict(float)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add each phase of each test to the part that it belongs to."""
+    report = yield
+    item.config.stash[_spent][part_of(item.path)] += report.duration
+    return report
+
+
+def exceeded(spent: dict[str, float]) -> list[str]:
+    """Return the parts that took longer than they may."""
+    return [part for part, seconds in spent.items() if seconds > BUDGETS_SECONDS.get(part, DEFAULT_SECONDS)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that passed but took too long; a run of many kill rounds is long on purpose."""
+    ordinary = session.config.getoption("--kill-rounds") <= DEFAULT_KILL_ROUNDS
+    if ordinary and session.exitstatus == pytest.ExitCode.OK and exceeded(session.config.stash[_spent]):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print what each part took against its budget."""
+    spent = config.stash[_spent]
+    if not spent:
+        return
+    over = exceeded(spent)
+    terminalreporter.section("time by part of the suite")
+    for part in sorted(spent):
+        budget = BUDGETS_SECONDS.get(part, DEFAULT_SECONDS)
+        verdict = "OVER BUDGET" if part in over else "ok"
+        terminalreporter.line(f"{part:<12}{spent[part]:>8.1f} s of {budget:>5.0f} s  {verdict}")

@@ -1,0 +1,103 @@
+"""The spellings of the wire: slugs, names, times and message ids (surface, section 3). Pure functions of text.
+
+Inside the server a time is an integer, µs since the Unix epoch, and an id is 16 bytes; this module alone knows how
+they are written.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+SLUG_PATTERN = "^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$"
+"""1 to 64 characters, the first and the last alphanumeric; a pattern that JSON Schema understands as well."""
+
+NAME_PATTERN = "^[a-z0-9][a-z0-9._-]{0,63}$"
+"""Agent ids and names of machines, beacons, tokens and secrets."""
+
+RESERVED_SLUG_PREFIXES = ("agent.", "machine.")
+"""Slugs of private inboxes, which the server alone makes."""
+
+_SLUG = re.compile(SLUG_PATTERN.removesuffix("$"))
+_NAME = re.compile(NAME_PATTERN.removesuffix("$"))
+_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,18}))?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SECOND_US = 1_000_000
+_MICRO_DIGITS = 6
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [high + low for high in _CROCKFORD for low in _CROCKFORD]
+_SECONDS_CACHED = 256
+"""Messages of a page cluster in time: a page of 20 seldom spans more different seconds than this."""
+
+
+def is_slug(text: str) -> bool:
+    """Whether the text is a well-formed slug, reserved ones included."""
+    return _SLUG.fullmatch(text) is not None
+
+
+def is_reserved_slug(text: str) -> bool:
+    """Whether only the server may make an inbox of this slug."""
+    return text.startswith(RESERVED_SLUG_PREFIXES)
+
+
+def is_name(text: str) -> bool:
+    """Whether the text is a well-formed agent id, or name of a machine, beacon, token or secret."""
+    return _NAME.fullmatch(text) is not None
+
+
+def parse_time(text: str) -> int:
+    """Return µs since the Unix epoch of an RFC 3339 time. Raises `ValueError` with a sentence for the sender.
+
+    Digits beyond the microsecond are rounded up: times of messages are whole microseconds, so `since <= t`
+    and `t < until` then mean exactly what the finer text meant. A leap second (`:60`) is refused, as the clock that
+    stamps messages never shows one.
+    """
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            "expected an RFC 3339 time, such as 2026-01-31T09:30:00Z (in a query string + is %2B)"
+        )
+    day, clock, fraction, sign, hours, minutes = found.groups()
+    try:
+        seconds = datetime.fromisoformat(f"{day}T{clock}+00:00") - _EPOCH
+    except ValueError:
+        raise ValueError("no such day or time of day") from None
+    micros = 0
+    if fraction is not None:
+        micros = int(fraction[:_MICRO_DIGITS].ljust(_MICRO_DIGITS, "0"))
+        micros += bool(fraction[_MICRO_DIGITS:].strip("0"))
+    offset = 0
+    if sign is not None:
+        if int(hours) > 23 or int(minutes) > 59:
+            raise ValueError("no such offset from UTC")
+        offset = (int(hours) * 60 + int(minutes)) * 60 * (1 if sign == "+" else -1)
+    return seconds // _MICROSECOND + micros - offset * _SECOND_US
+
+
+def format_time(time_us: int) -> str:
+    """Return a time as RFC 3339: UTC, microseconds, `Z`. Raises `OverflowError` outside the years 1 to 9999."""
+    seconds, micros = divmod(time_us, _SECOND_US)
+    return f"{_to_the_second(seconds)}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=_SECONDS_CACHED)
+def _to_the_second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+
+
+def ulid_text(ulid: bytes) -> str:
+    """Return the 26 characters (Crockford's base 32) of a ULID's 16 bytes.
+
+    Ten bits at a time, which is several times faster than `str(ulid.ULID(…))`: a page needs up to 100 of them.
+    """
+    n = int.from_bytes(ulid, "big")
+    pairs = _PAIRS
+    return (
+        f"{pairs[n >> 120]}{pairs[n >> 110 & 1023]}{pairs[n >> 100 & 1023]}{pairs[n >> 90 & 1023]}"
+        f"{pairs[n >> 80 & 1023]}{pairs[n >> 70 & 1023]}{pairs[n >> 60 & 1023]}{pairs[n >> 50 & 1023]}"
+        f"{pairs[n >> 40 & 1023]}{pairs[n >> 30 & 1023]}{pairs[n >> 20 & 1023]}{pairs[n >> 10 & 1023]}"
+        f"{pairs[n & 1023]}"
+    )

@@ -1,0 +1,24 @@
+"""The settings that the web layer needs, already parsed. `postroom.config` fills this in."""
+
+import msgspec
+
+MIB = 1024 * 1024
+
+
+class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits and switches of the HTTP side; sizes in bytes, times in seconds."""
+
+    bind: str = "127.0.0.1:8025"
+    public_url: str | None = None
+    read_api_enabled: bool = True
+    max_body_bytes: int = 10 * MIB
+    bodies_in_flight_bytes: int = 64 * MIB
+    body_timeout_seconds: float = 30.0
+    page_bytes: int = MIB
+    message_bytes: int = 4 * MIB
+    inline_body_bytes: int = 16_384
+    header_bytes: int = 64 * 1024
+    max_connections: int = 8192
+    keep_alive_seconds: float = 75.0
+    stalled_reader_seconds: float = 20.0
+    shutdown_seconds: float = 10.0

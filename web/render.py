@@ -1,0 +1,205 @@
+"""Messages and pages as JSON bytes, spliced from stored fragments: facts, claims and body are never encoded again.
+
+Pure functions. The order of fields is the order of the table in section 3 of the surface. A page is cut by what it
+costs *as sent*; what embeds a page in something larger (an MCP result carries it twice) passes its own `measure`.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from storage.records import BodyKind, Head, Page, StoredMessage
+from web.errors import ApiError
+from web.grammar import format_time, ulid_text
+
+Measure = Callable[[bytes], int]
+"""What a fragment costs as sent, in bytes. Additive over concatenation."""
+
+_WIDEST = 2**63 - 1  # a cursor with as many digits as there can be
+_encode = msgspec.json.Encoder().encode
+
+
+def message(slug: str, epoch: str, row: StoredMessage, *, bodies: bool, inline_limit: int) -> bytes:
+    """Return one message as it stands in a page.
+
+    With `bodies`, a body of at most `inline_limit` bytes is included and a larger one is left out and marked
+    `body_truncated`; a row that came without a body it has counts as larger.
+    """
+    if not bodies:
+        return _splice(slug, epoch, row, b"", b"}}")
+    if row.size == 0:
+        return _splice(slug, epoch, row, b"", b',"body_text":""}}')
+    if row.size > inline_limit or row.body is None or row.body_kind == BodyKind.LARGE:
+        return _splice(slug, epoch, row, b',"body_truncated":true', b"}}")
+    return _splice(slug, epoch, row, b"", _body(row.body_kind, row.body))
+
+
+def whole_message(
+    slug: str,
+    epoch: str,
+    row: StoredMessage,
+    *,
+    message_bytes: int,
+    base_url: str = "",
+    large: bytes | None = None,
+    large_kind: int = BodyKind.BYTES,
+    measure: Measure = len,
+) -> bytes:
+    """Return one message with its whole body, for `get_message`.
+
+    For a row whose body is kept in pieces, `large` is that body and `large_kind` what `web.claims.large_kind` says of it;
+    check `refuse_oversized` before loading it. Raises `ApiError` `payload_too_large` when the answer would cost
+    more than `message_bytes`; it names the `/raw` URL, below `base_url`.
+    """
+    body, kind = (row.body, row.body_kind) if large is None else (large, large_kind)
+    if row.size == 0:
+        text = _splice(slug, epoch, row, b"", b',"body_text":""}}')
+    else:
+        refuse_oversized(slug, row, message_bytes=message_bytes, base_url=base_url)
+        if body is None:
+            raise ValueError("the whole message needs the whole body")
+        text = _splice(slug, epoch, row, b"", _body(kind, body))
+    if measure(text) > message_bytes:
+        raise _too_large(slug, row, base_url)
+    return text
+
+
+def refuse_oversized(slug: str, row: StoredMessage, *, message_bytes: int, base_url: str = "") -> None:
+    """Raise `payload_too_large` when the body alone shows that the message cannot be sent whole.
+
+    No form of a body is shorter than its bytes, so this is known before a large body is loaded.
+    """
+    if row.size > message_bytes:
+        raise _too_large(slug, row, base_url)
+
+
+def raw_url(slug: str, seq: int, base_url: str = "") -> str:
+    """Return the URL (a path when `base_url` is empty) of a message's raw bytes."""
+    return f"{base_url.rstrip('/')}/v1/inboxes/{slug}/messages/{seq}/raw"
+
+
+def forward_page(
+    slug: str,
+    page: Page,
+    *,
+    after: int,
+    bodies: bool,
+    inline_limit: int,
+    page_bytes: int,
+    measure: Measure = len,
+) -> bytes:
+    """Return `{messages, latest_seq, epoch, gap, next_after}`, oldest first, of at most `page_bytes` as sent, but never
+    fewer than one message if there is one.
+
+    `gap` is 0 < after < first_seq − 1. `next_after` is the last seq returned when the page was cut by its limit or
+    its size; else `latest_seq`, past everything that the filters skipped.
+    """
+    head = page.head
+    gap = 0 < after < head.first_seq - 1
+    sent, whole = _take(
+        slug, page, _forward_tail(head, gap, _WIDEST), bodies, inline_limit, page_bytes, measure
+    )
+    next_after = head.latest_seq if whole else page.rows[len(sent) - 1].seq
+    return _join(sent, _forward_tail(head, gap, next_after))
+
+
+def backward_page(
+    slug: str, page: Page, *, bodies: bool, inline_limit: int, page_bytes: int, measure: Measure = len
+) -> bytes:
+    """Return `{messages, latest_seq, epoch, next_before}`, newest first, bounded like a forward page.
+
+    `next_before` is null once the oldest match has been returned.
+    """
+    sent, whole = _take(
+        slug, page, _backward_tail(page.head, _WIDEST), bodies, inline_limit, page_bytes, measure
+    )
+    return _join(sent, _backward_tail(page.head, None if whole else page.rows[len(sent) - 1].seq))
+
+
+def _take(
+    slug: str,
+    page: Page,
+    widest_tail: bytes,
+    bodies: bool,
+    inline_limit: int,
+    page_bytes: int,
+    measure: Measure,
+) -> tuple[list[bytes], bool]:
+    """Return the messages that fit, and whether they are all that there is in this direction."""
+    epoch = page.head.epoch
+    comma = measure(b",")
+    room = page_bytes - measure(_HEAD + widest_tail)
+    sent: list[bytes] = []
+    for row in page.rows:
+        text = message(slug, epoch, row, bodies=bodies, inline_limit=inline_limit)
+        room -= measure(text)
+        if room < 0 and sent:
+            return sent, False
+        sent.append(text)
+        room -= comma
+    return sent, page.exhausted or not sent
+
+
+_HEAD = b'{"messages":['
+
+
+def _join(messages: Sequence[bytes], tail: bytes) -> bytes:
+    return b"".join((_HEAD, b",".join(messages), tail))
+
+
+def _forward_tail(head: Head, gap: bool, next_after: int) -> bytes:
+    return b'],"latest_seq":%d,"epoch":%b,"gap":%b,"next_after":%d}' % (
+        head.latest_seq,
+        _encode(head.epoch),
+        b"true" if gap else b"false",
+        next_after,
+    )
+
+
+def _backward_tail(head: Head, next_before: int | None) -> bytes:
+    return b'],"latest_seq":%d,"epoch":%b,"next_before":%b}' % (
+        head.latest_seq,
+        _encode(head.epoch),
+        b"null" if next_before is None else b"%d" % next_before,
+    )
+
+
+def _splice(slug: str, epoch: str, row: StoredMessage, mark: bytes, tail: bytes) -> bytes:
+    """Join identity, facts, `mark` (a further fact), claims and `tail` (the body and both closing braces).
+
+    A slug and an epoch are of our own alphabets and need no escaping.
+    """
+    identity = (
+        f'{{"id":"{ulid_text(row.id)}","inbox":"{slug}","seq":{row.seq},"epoch":"{epoch}",'
+        f'"received_at":"{format_time(row.received_at)}"'
+    )
+    facts, said = row.facts, row.said
+    return b"".join(
+        (
+            identity.encode(),
+            b"," if len(facts) > 2 else b"",
+            facts[1:-1],
+            mark,
+            b',"untrusted":',
+            said[:-1],
+            tail if len(said) > 2 else tail.removeprefix(b","),
+        )
+    )
+
+
+def _body(kind: int, body: bytes) -> bytes:
+    if kind == BodyKind.JSON:
+        return b',"body":%b}}' % body
+    if kind == BodyKind.TEXT:
+        return b',"body_text":%b}}' % _encode(body.decode())
+    return b',"body_base64":"%b"}}' % b64encode(body)
+
+
+def _too_large(slug: str, row: StoredMessage, base_url: str) -> ApiError:
+    url = raw_url(slug, row.seq, base_url)
+    return ApiError(
+        "payload_too_large",
+        f"The message is too large to be sent whole; its bytes are at {url}",
+        details={"raw_url": url, "size": row.size},
+    )
