@@ -1,0 +1,1 @@
+"""One task per inbox, and the registry that finds, starts and restarts them."""

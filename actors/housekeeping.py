@@ -1,9 +1,9 @@
 """The housekeeper: one task that deletes, in bounded slices, what nobody can read any more.
 
-It owns no decision about messages: purges, erasures and deletions were decided in an inbox's turn, and readers have not
-seen those rows since. It also forgets dedupe keys that are older than any window, and writes down when tokens were used.
-Failure of a slice is logged once per kind of failure and tried again at the next round: housekeeping never ends the
-process, and a degraded or full store is exactly when it must go on.
+It owns no decision about messages: purges, erasures and deletions were decided in an inbox's turn, and readers have
+not seen those rows since. It also forgets dedupe keys that are older than any window, and writes down when tokens were
+used. A slice that fails is logged and tried again at the next round: housekeeping never ends the process, and a
+degraded or full store is exactly when it must go on.
 """
 
 from collections.abc import Callable

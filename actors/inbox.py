@@ -10,6 +10,7 @@ the store, by the next ask; `actors/registry.py` counts.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import trio
 
@@ -27,7 +28,7 @@ TURN_COMMANDS = 64
 
 
 class CommandFailed(Exception):
-    """This very command raised inside its unit; it was undone, others were not touched. A defect, not a refusal."""
+    """A command raised inside its unit; it was undone and no other was touched. A defect, not a refusal."""
 
 
 class InboxActor:
@@ -43,7 +44,8 @@ class InboxActor:
         on_garbage: Callable[[], None],
     ) -> None:
         """`retire` takes this actor out of the registry, synchronously. `on_garbage` is called after a change that
-        left rows for the sweep."""
+        left rows for the sweep.
+        """
         self.inbox_id = inbox_id
         self.peak_mailbox = 0
         self._log = log
@@ -148,12 +150,10 @@ class InboxActor:
             raise
         except UnitFailed as failure:
             return await self._isolate(batch, failure)
-        except OutcomeUnknown as error:
-            self._head = None  # the row decides, the next turn reads it
-            _answer_all(batch, lambda: OutcomeUnknown(*error.args))
-            return True
         except StorageError as error:
-            _answer_all(batch, lambda: type(error)(*error.args))
+            if isinstance(error, OutcomeUnknown):
+                self._head = None  # the row decides, the next turn reads it
+            _answer_all(batch, partial(type(error), *error.args))
             return True
         return self._apply(batch, result)
 

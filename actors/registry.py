@@ -94,7 +94,9 @@ class Registry:
         if self._nursery is None or self._closing.is_set():
             raise InboxStopped("the server is shutting down; nothing was changed")
         if inbox_id in self._quarantined:
-            raise InboxQuarantined("this inbox keeps failing and waits for its administrator; nothing was changed")
+            raise InboxQuarantined(
+                "this inbox keeps failing and waits for its administrator; nothing was changed"
+            )
         actor = self._actors.get(inbox_id)
         if actor is None:
             actor = InboxActor(

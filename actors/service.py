@@ -25,7 +25,7 @@ from actors.registry import Registry
 from actors.tokens import TokenBook
 from actors.units import CreateInbox, DiscardBody, Reading, StagePiece
 from storage.errors import StorageError
-from storage.protocols import Log
+from storage.protocols import Log, Snapshot
 from storage.records import (
     CHUNK_BYTES,
     Head,
@@ -35,10 +35,11 @@ from storage.records import (
     Page,
     PageQuery,
     StoredMessage,
+    TokenRecord,
 )
 
 DISCARD_SECONDS = 1.0
-"""How long an aborted upload may hold up its own end for dropping its staged pieces; the next start sweeps them anyway."""
+"""How long an aborted upload may take over dropping its staged pieces; the next start sweeps what is left."""
 
 
 class Service:
@@ -114,16 +115,14 @@ class Service:
         """Return one page and the head of the same moment. Raises `InboxGone`, `ReadersBusy`."""
         return await self._log.read(Reading(lambda snapshot: snapshot.page(query)))
 
-    async def message(
-        self, inbox_id: int, seq: int, body_limit: int
-    ) -> tuple[Head, StoredMessage | None]:
+    async def message(self, inbox_id: int, seq: int, body_limit: int) -> tuple[Head, StoredMessage | None]:
         """Return one message, None when it is not (or no longer) there. Raises `InboxGone`, `ReadersBusy`."""
         return await self._log.read(Reading(lambda snapshot: snapshot.message(inbox_id, seq, body_limit)))
 
     async def large_body(self, body_id: int, size: int) -> tuple[bytes, bool]:
         """Return a whole large body and whether it is strict JSON. Raises `BodyGone`."""
 
-        def read(snapshot):  # type: ignore[no-untyped-def]
+        def read(snapshot: Snapshot) -> tuple[bytes, bool]:
             body = snapshot.body(body_id, size)
             return body, snapshot.is_json(body)
 
@@ -134,10 +133,14 @@ class Service:
         return await self._log.read(Reading(lambda snapshot: snapshot.chunk(body_id, n), slow=True))
 
     # -- administration -----------------------------------------------------------------------------------
-    async def create_inbox(self, new: NewInbox) -> InboxRecord:
-        """Make an inbox. Raises `SlugTaken`."""
-        record = await self._log.commit(CreateInbox(new))
-        self._directory.put(record)
+    async def create_inbox(self, new: NewInbox, token: TokenRecord | None = None) -> InboxRecord:
+        """Make an inbox, together with a token drafted for it. Raises `SlugTaken`."""
+        # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
+        with trio.CancelScope(shield=True):
+            record = await self._log.commit(CreateInbox(new, token))
+            self._directory.put(record)
+            if token is not None:
+                self.tokens.took(token)
         return record
 
     async def change_inbox(self, inbox_id: int, command: ChangeInbox | PutSecret | DropSecret) -> InboxRecord:

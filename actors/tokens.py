@@ -8,7 +8,7 @@ commit per read would cost an fsync per read (study, S20).
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import msgspec
 import trio
@@ -77,7 +77,7 @@ class TokenBook:
         ids = sorted(token_id for token_id in self._by_id if token_id > after_id)
         return [self._with_use(self._by_id[token_id]) for token_id in ids[:limit]]
 
-    async def create(
+    def draft(
         self,
         kind: TokenKind,
         *,
@@ -85,9 +85,9 @@ class TokenBook:
         name: str | None = None,
         expires_at: int | None = None,
     ) -> tuple[TokenRecord, str]:
-        """Make a token; return it with its text, which is nowhere else and cannot be had again.
+        """Return a new token with its text, neither stored nor valid yet. The text is kept nowhere.
 
-        `inboxes` None means all webhook and topic inboxes. Raises as `Log.commit`.
+        `inboxes` None means all webhook and topic inboxes.
         """
         text = mint(kind)
         token = TokenRecord(
@@ -99,25 +99,35 @@ class TokenBook:
             created_at=self._clock(),
             expires_at=expires_at,
         )
-        async with self._changing:
-            await self._commit(token)
         return token, text
 
+    async def create(self, token: TokenRecord) -> None:
+        """Store a drafted token; it is valid from here on. Raises as `Log.commit`."""
+        async with self._changing:
+            await self._commit(token)
+
+    def took(self, token: TokenRecord) -> None:
+        """Take a token that was committed together with something else (a new inbox)."""
+        self._take(token)
+
     async def change(self, token_id: str, change: Callable[[TokenRecord], TokenRecord]) -> TokenRecord:
-        """Change a token's scope, name or expiry; in force for the next call. Raises `Refusal("not_found")`."""
+        """Change a token's scope, name or expiry; in force for the next call. Raises `Refusal("not_found")`, and as
+        `revoke` for the last lasting admin token that would expire.
+        """
         async with self._changing:
             token = self._existing(token_id)
-            return await self._commit(change(token))
+            changed = change(token)
+            if changed.expires_at is not None:
+                self._keep_an_admin(token)
+            return await self._commit(changed)
 
     async def revoke(self, token_id: str) -> None:
         """Revoke a token for good. Raises `Refusal("not_found")`, and `Refusal("conflict")` for the last admin token
-        that does not expire, because nobody could administer the server afterwards."""
+        that does not expire, because nobody could administer the server afterwards.
+        """
         async with self._changing:
             token = self._existing(token_id)
-            if token.kind == "admin" and all(
-                other.token_id == token_id or other.expires_at is not None for other in self._admins()
-            ):
-                raise Refusal("conflict", "This is the last admin token; make another one before revoking it.")
+            self._keep_an_admin(token)
             await self._commit(msgspec.structs.replace(token, revoked_at=self._clock()))
 
     async def flush_use(self) -> None:
@@ -137,8 +147,12 @@ class TokenBook:
             raise Refusal("not_found", "There is no such token.", "token_id")
         return token
 
-    def _admins(self) -> Iterator[TokenRecord]:
-        return (token for token in self._by_id.values() if token.kind == "admin")
+    def _keep_an_admin(self, leaving: TokenRecord) -> None:
+        lasting = [
+            token for token in self._by_id.values() if token.kind == "admin" and token.expires_at is None
+        ]
+        if lasting == [leaving]:
+            raise Refusal("conflict", "This is the last admin token; make another one first.", "token_id")
 
     def _with_use(self, token: TokenRecord) -> TokenRecord:
         used = self._used.get(token.token_id)

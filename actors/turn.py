@@ -68,7 +68,10 @@ class Turn(msgspec.Struct, frozen=True):
         """Decide and write. Raises `Fenced` when the believed head is not the stored one, and `InboxGone`."""
         stored = tx.head(self.inbox_id)
         believed = self.believed
-        if believed is not None and (believed.epoch, believed.latest_seq) != (stored.epoch, stored.latest_seq):
+        if believed is not None and (believed.epoch, believed.latest_seq) != (
+            stored.epoch,
+            stored.latest_seq,
+        ):
             raise Fenced
         work = _Work(tx, self.inbox_id, stored)
         for run in _runs(self.commands):

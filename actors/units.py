@@ -18,16 +18,20 @@ ADMIN_COST = 1_024
 
 
 class CreateInbox(msgspec.Struct, frozen=True):
-    """Make an inbox; raises `SlugTaken`."""
+    """Make an inbox, and a token for it: both or neither. Raises `SlugTaken`."""
 
     new: NewInbox
+    token: TokenRecord | None = None
     lane: Lane = Lane.ANSWERS
     cost: int = ADMIN_COST
     grows: bool = True
 
     def run(self, tx: Tx) -> InboxRecord:
-        """Create it."""
-        return tx.create_inbox(self.new)
+        """Create them and return the inbox."""
+        record = tx.create_inbox(self.new)
+        if self.token is not None:
+            tx.put_token(self.token)
+        return record
 
 
 class PutToken(msgspec.Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""The program around the server: command line, configuration, composition root."""

@@ -1,8 +1,8 @@
 """What a new data directory begins with: an admin token and, on loopback, the inbox `demo`. Also a lost token's cure.
 
-The decisions are plain functions of the tokens that exist. `serve`, `init` and `token reset-admin` make the same
-changes through the same units, each all or nothing in one transaction. A directory is new while no admin token was
-ever made in it; revoking the last one does not make it new again.
+The decisions are plain functions of the tokens that exist. `serve`, `init` and `token reset-admin` make the
+same changes through the same units, each all or nothing in one transaction. A directory is new while no
+admin token was ever made in it; revoking the last one does not make it new again.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,12 @@ from actors.tokens import hash_token, mint, new_token_id
 from actors.units import ADMIN_COST, Reading
 from postroom.config import Config, ConfigError
 from storage.protocols import Lane, Log, Tx
-from storage.records import InboxSettings, NewInbox, Retention, TokenRecord
+from storage.records import InboxSettings, NewInbox, TokenRecord
 from storage.secret import SecretBytes
 
 DEMO_SLUG = "demo"
-"""The inbox to try things with: no verifier, so it is only made where nobody but this machine can send to it."""
+"""The inbox to try things with: no verifier, so it is only made where nobody but this machine can send to it.
+"""
 
 ADMIN_TOKEN_NAME = "admin"  # noqa: S105 - the name of a token, not a token
 
@@ -47,34 +48,32 @@ class Founded(msgspec.Struct, frozen=True):
     demo: bool
 
 
-def plan_found(
-    tokens: Sequence[TokenRecord],
-    given: SecretBytes | None,
-    *,
-    demo: bool,
-    retention: Retention,
-    now_us: int,
-) -> tuple[Found | None, Founded]:
+def plan_found(tokens: Sequence[TokenRecord], config: Config, now_us: int) -> tuple[Found | None, Founded]:
     """Decide what a start must make: nothing in a directory that has had an admin token.
 
     Raises `ConfigError` when an admin token is configured that is not one of the directory's.
     """
+    given = config.admin_token
     if any(token.kind == "admin" for token in tokens):
         if given is not None and not _is_admin(tokens, given, now_us):
             raise ConfigError(
-                "POSTROOM_ADMIN_TOKEN is not an admin token of this data directory; leave it out, or make a new "
-                "token with: postroom token reset-admin."
+                "POSTROOM_ADMIN_TOKEN is not an admin token of this data directory; leave it out, or make a "
+                "new token with `postroom token reset-admin`."
             )
         return None, Founded(is_new=False, admin_token=None, demo=False)
     text = mint("admin") if given is None else None
     digest = hash_token(given.reveal() if given is not None else (text or "").encode())
-    inboxes = (NewInbox(DEMO_SLUG, "webhook", "Demo", InboxSettings(retention=retention)),) if demo else ()
+    inboxes = (
+        (NewInbox(DEMO_SLUG, "webhook", "Demo", InboxSettings(retention=config.retention)),)
+        if config.is_loopback
+        else ()
+    )
     unit = Found((_admin(digest, now_us),), inboxes)
-    return unit, Founded(is_new=True, admin_token=text, demo=demo)
+    return unit, Founded(is_new=True, admin_token=text, demo=config.is_loopback)
 
 
 def plan_reset(tokens: Sequence[TokenRecord], now_us: int) -> tuple[Found, str]:
-    """Decide a reset: every admin token is revoked and a new one is made. Returns the unit and the new text."""
+    """Decide a reset: every admin token is revoked and a new one is made. Returns unit and text."""
     text = mint("admin")
     revoked = tuple(
         msgspec.structs.replace(token, revoked_at=now_us)
@@ -87,20 +86,10 @@ def plan_reset(tokens: Sequence[TokenRecord], now_us: int) -> tuple[Found, str]:
 async def found(log: Log, config: Config, now_us: int) -> Founded:
     """Make what a new data directory begins with, before the first request. Raises `ConfigError`, `StorageError`."""
     tokens = await log.read(Reading(lambda snapshot: snapshot.tokens()))
-    unit, founded = plan_found(
-        tokens, config.admin_token, demo=config.is_loopback, retention=config.retention, now_us=now_us
-    )
+    unit, founded = plan_found(tokens, config, now_us)
     if unit is not None:
         await log.commit(unit)
     return founded
-
-
-async def reset_admin(log: Log, now_us: int) -> str:
-    """Revoke every admin token, make a new one and return its text. Raises `StorageError`."""
-    tokens = await log.read(Reading(lambda snapshot: snapshot.tokens()))
-    unit, text = plan_reset(tokens, now_us)
-    await log.commit(unit)
-    return text
 
 
 def _admin(digest: bytes, now_us: int) -> TokenRecord:

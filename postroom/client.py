@@ -18,6 +18,8 @@ CONNECT_SECONDS = 5.0
 READ_SECONDS = 70.0
 """Between two pieces of an answer: longer than the server's own limits (60 s), so that its sentence arrives first."""
 
+USER_AGENT = "postroom"
+
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
@@ -26,7 +28,7 @@ class ClientError(Exception):
 
 
 class Unreachable(ClientError):
-    """No answer of a Postroom server was had. A message that was being sent may or may not have been stored."""
+    """No Postroom server answered. A message that was being sent may or may not have been stored."""
 
 
 class Refused(ClientError):
@@ -40,8 +42,7 @@ class Refused(ClientError):
         self.field = field
 
 
-
-Params = list[tuple[str, str]]
+Params = list[tuple[str, str | int | float | bool | None]]
 
 
 class Client:
@@ -51,6 +52,7 @@ class Client:
         """`url` is the server's base URL. `token` goes to `/v1` only, never along with a message that is sent."""
         self.url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        agent = {"User-Agent": USER_AGENT}
         timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
         try:
             host = httpx.URL(self.url).host
@@ -58,7 +60,7 @@ class Client:
             raise ClientError(f"{self.url!r} is not a URL: {error}.") from error
         # A proxy of the environment cannot reach this machine's own loopback addresses.
         trust_env = host not in LOOPBACK_HOSTS
-        self._http = httpx.Client(timeout=timeout, transport=transport, trust_env=trust_env)
+        self._http = httpx.Client(timeout=timeout, headers=agent, transport=transport, trust_env=trust_env)
 
     def __enter__(self) -> Self:
         return self
@@ -136,14 +138,16 @@ class Client:
             yield
         except httpx.ConnectError as error:
             raise Unreachable(
-                f"Cannot reach a server at {self.url}; is `postroom serve` running, and is POSTROOM_URL right?"
+                f"No server answers at {self.url}; is `postroom serve` running, and POSTROOM_URL right?"
             ) from error
         except httpx.TimeoutException as error:
             raise Unreachable(f"The server at {self.url} did not answer in time.") from error
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise ClientError(f"{self.url!r} is not an http:// or https:// URL.") from error
         except httpx.TransportError as error:
-            raise Unreachable(f"The connection to {self.url} broke before the answer was complete.") from error
+            raise Unreachable(
+                f"The connection to {self.url} broke before the answer was complete."
+            ) from error
 
 
 def segment(text: str) -> str:

@@ -1,9 +1,9 @@
 """How this process shares its two cores between the event loop and the storage threads, and when it collects garbage.
 
-Measured (study, S6 and S7): with the default switch interval of 5 ms a commit of 1.6 ms takes 179 ms beside a busy loop,
-because every return from SQLite waits for the loop to give up the interpreter; with 0.5 ms it takes 17 (and 5 with few
-statements). The cyclic collector stops the loop for 95 ms with 1,000 idle waits when it runs in full; our requests make no
-cycles, so full runs are rare by threshold, and what lives since the start is frozen out of them.
+Measured (study, S6 and S7): with the default switch interval of 5 ms a commit of 1.6 ms takes 179 ms beside a busy
+loop, because every return from SQLite waits for the loop to give up the interpreter; with 0.5 ms it takes 17 (and 5
+with few statements). The cyclic collector stops the loop for 95 ms with 1,000 idle waits when it runs in full; our
+requests make no cycles, so full runs are rare by threshold, and what lives since the start is frozen out of them.
 """
 
 import gc

@@ -31,7 +31,7 @@ class ConfigError(Exception):
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Every setting, parsed; names carry their unit. `origins` maps each name to where its value came from."""
+    """Every setting, parsed; names carry their unit. `origins`: where each value came from."""
 
     data_dir: Path
     bind: str
@@ -102,6 +102,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             keep_alive_seconds=self.keep_alive_seconds,
             stalled_reader_seconds=self.stalled_reader_seconds,
             shutdown_seconds=self.shutdown_seconds,
+            retention=self.retention,
         )
 
     @property
@@ -203,8 +204,9 @@ def _check_together(config: Config) -> None:
             f"RESERVE_BYTES ({config.reserve_bytes}) must be at least twice WAL_LIMIT_BYTES "
             f"({config.wal_limit_bytes}), or a full disk could not be recovered from."
         )
-    if config.bodies_in_flight_bytes < config.max_body_bytes:
+    # Up to a quarter of it is kept for small bodies (web/limits.py); the rest must hold one of the largest.
+    if config.bodies_in_flight_bytes < 2 * config.max_body_bytes:
         raise ConfigError(
-            f"BODIES_IN_FLIGHT_BYTES ({config.bodies_in_flight_bytes}) must be at least MAX_BODY_BYTES "
-            f"({config.max_body_bytes}), or the largest body could never be received."
+            f"BODIES_IN_FLIGHT_BYTES ({config.bodies_in_flight_bytes}) must be at least twice MAX_BODY_BYTES "
+            f"({config.max_body_bytes}), or one large body could stop all others."
         )

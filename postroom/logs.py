@@ -17,7 +17,8 @@ LEVELS = {
 }
 
 QUIET_LOGGERS = ("hypercorn.access", "httpx", "httpcore")
-"""Loggers of others that write a line per request; at 1,000 requests/s that line costs more than the request."""
+"""Loggers of others that write a line per request; at 1,000 requests/s that line costs more than the request.
+"""
 
 
 def configure(log_format: str, log_level: str, stream: TextIO | None = None) -> None:

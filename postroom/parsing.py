@@ -1,8 +1,9 @@
 """How a setting's value is read: one parser for each kind of value, from TOML, the environment or a flag alike.
 
-A parser takes what the source gave (text from the environment and from flags; text, numbers or booleans from
-TOML) and returns the value, or raises `ValueError` with a clause that completes the sentence "NAME …", such as
-"must be a whole number from 1 to 100, not 'many'". No parser looks at any other setting; `postroom.config` does.
+A parser takes what the source gave (text from the environment and from flags; text, numbers or booleans
+from TOML) and returns the value, or raises `ValueError` with a clause that completes the sentence "NAME …",
+such as "must be a whole number from 1 to 100, not 'many'". No parser looks at any other setting;
+`postroom.config` does.
 """
 
 import ipaddress
@@ -20,11 +21,12 @@ from storage.secret import SecretBytes
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
+TIB = 1024 * GIB
 
 NOTHING = "none"
 """How a setting that may be absent is switched off explicitly, in every source (TOML has no null)."""
 
-SIZE_SUFFIXES = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": GIB}
+SIZE_SUFFIXES = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": GIB, "TIB": TIB}
 MAX_PORT = 65_535
 SHOWN_CHARACTERS = 60
 """How much of a bad value an error repeats: enough to recognise it, never a screenful."""
@@ -68,7 +70,9 @@ def whole(unit: str, low: int, high: int) -> Kind:
 
 def size(low: int, high: int) -> Kind:
     """Return the kind of sizes in bytes: a whole number, or text such as `10MiB` (KiB, MiB, GiB are 1024-based)."""
-    accepts = f"a size from {readable_size(low)} to {readable_size(high)}, in bytes or with KiB, MiB or GiB"
+    accepts = (
+        f"a size from {readable_size(low)} to {readable_size(high)}, in bytes or with KiB, MiB, GiB or TiB"
+    )
 
     def parse(value: Any) -> int:
         number = value
@@ -85,10 +89,10 @@ def size(low: int, high: int) -> Kind:
 
 def readable_size(value: int) -> str:
     """Return a size as people write it, exactly: `10 MiB`, `1,000 bytes`."""
-    for name, factor in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+    for name, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if value >= factor and value % factor == 0:
             return f"{value // factor:,} {name}"
-    return f"{value:,} bytes"
+    return "1 byte" if value == 1 else f"{value:,} bytes"
 
 
 def seconds(low: float, high: float) -> Kind:
@@ -146,7 +150,7 @@ def path() -> Kind:
 
 
 def address() -> Kind:
-    """Return the kind of addresses to listen on: `HOST:PORT` or `[IPv6]:PORT`; port 0 lets the system choose."""
+    """Return the kind of addresses to listen on: `HOST:PORT` or `[IPv6]:PORT`; port 0: any free one."""
     accepts = "HOST:PORT, for example 127.0.0.1:8025 or [::1]:8025"
 
     def parse(value: Any) -> str:
@@ -173,9 +177,16 @@ def url() -> Kind:
             port_is_fine = parts.port is None or parts.port > 0
         except ValueError:
             raise _bad(accepts, value) from None
-        plain = value.isprintable() and value.isascii() and " " not in value if isinstance(value, str) else False
+        plain = (
+            value.isprintable() and value.isascii() and " " not in value if isinstance(value, str) else False
+        )
         extras = parts.query or parts.fragment or "@" in parts.netloc
-        if parts.scheme not in ("http", "https") or not parts.hostname or extras or not (plain and port_is_fine):
+        if (
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or extras
+            or not (plain and port_is_fine)
+        ):
             raise _bad(accepts, value)
         return str(value).rstrip("/")
 

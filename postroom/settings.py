@@ -1,8 +1,8 @@
 """The table of settings: every limit and switch of the server, with its unit, default, bounds and reason.
 
-This table is the only place where a setting is declared. The configuration object, the flags of `serve`, the
-output of `postroom config` and the table in `docs/cli.md` are all made from it (tests compare them). A setting
-is listed here from the day its feature exists; a name that is not listed stops the start.
+This table is the only place where a setting is declared. The configuration object, the flags of `serve`,
+the output of `postroom config` and the table in `docs/cli.md` are all made from it (tests compare them). A
+setting is listed here from the day its feature exists; a name that is not listed stops the start.
 """
 
 from pathlib import Path
@@ -14,6 +14,7 @@ from postroom.parsing import (
     GIB,
     KIB,
     MIB,
+    TIB,
     Kind,
     address,
     choice,
@@ -26,7 +27,6 @@ from postroom.parsing import (
     url,
     whole,
 )
-from web.auth import MAX_TOKEN_BYTES
 
 ENVIRONMENT_PREFIX = "POSTROOM_"
 
@@ -34,6 +34,9 @@ CLIENT_VARIABLES = frozenset({"URL", "TOKEN"})
 """`POSTROOM_URL` and `POSTROOM_TOKEN` belong to the client commands; the server passes over them."""
 
 MIN_ADMIN_TOKEN_CHARACTERS = 32
+MAX_ADMIN_TOKEN_CHARACTERS = 512
+"""`web.auth` refuses longer credentials unread. Not imported from there: every command would load trio for it."""
+
 DAY_SECONDS = 86_400
 CENTURY_SECONDS = 100 * 365 * DAY_SECONDS
 
@@ -65,12 +68,14 @@ class Setting(msgspec.Struct, frozen=True):
 
 SETTINGS: tuple[Setting, ...] = (
     # -- where ------------------------------------------------------------------------------------------
-    Setting("DATA_DIR", path(), Path("./postroom-data"), "Database, lock and reserve file; back up all of it."),
+    Setting(
+        "DATA_DIR", path(), Path("./postroom-data"), "Database, lock and reserve file; back up all of it."
+    ),
     Setting("BIND", address(), "127.0.0.1:8025", "Loopback, because the server itself speaks no TLS."),
     Setting("PUBLIC_URL", optional(url()), None, "How senders reach this server; signed by some providers."),
     Setting(
         "ADMIN_TOKEN",
-        optional(secret(MIN_ADMIN_TOKEN_CHARACTERS, MAX_TOKEN_BYTES)),
+        optional(secret(MIN_ADMIN_TOKEN_CHARACTERS, MAX_ADMIN_TOKEN_CHARACTERS)),
         None,
         "Admin token of a new data directory; without it one is made and printed once.",
         is_secret=True,
@@ -121,13 +126,16 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "RETENTION_MAX_BYTES",
-        optional(size(1, 2**60)),
+        optional(size(1, 1024 * TIB)),
         GIB,
         "Default of new inboxes: bounds the bodies of one inbox.",
     ),
     # -- disk -------------------------------------------------------------------------------------------
     Setting(
-        "MAX_DATA_BYTES", optional(size(MIB, 2**60)), None, "Size of the database at which ingest says 507."
+        "MAX_DATA_BYTES",
+        optional(size(MIB, 1024 * TIB)),
+        None,
+        "Size of the database at which ingest says 507.",
     ),
     Setting("WAL_LIMIT_BYTES", size(MIB, GIB), 16 * MIB, "The write-ahead log shrinks back to this size."),
     Setting(

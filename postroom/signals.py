@@ -1,7 +1,7 @@
 """Signals, turned into events by our own handler (Hypercorn returns normally on KeyboardInterrupt: trap 20).
 
-The first SIGTERM or SIGINT asks for an orderly end; the second ends the process at once. A watchdog thread ends it, too, when
-the orderly end takes longer than the deadline: nothing may hang a shutdown for ever, not even a bug in it.
+The first SIGTERM or SIGINT asks for an orderly end; the second ends the process at once. A watchdog thread ends it,
+too, when the orderly end takes longer than the deadline: nothing may hang a shutdown for ever, not even a bug in it.
 """
 
 import os
@@ -20,7 +20,10 @@ log = structlog.get_logger("postroom")
 
 
 async def watch_signals(
-    stopping: trio.Event, deadline_seconds: float, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    stopping: trio.Event,
+    deadline_seconds: float,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Set `stopping` at the first SIGTERM or SIGINT; end the process at the second one."""
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:

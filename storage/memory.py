@@ -10,12 +10,12 @@ The object is the durable state: `close` and `reopen` are an orderly stop and th
 it. After a crash in a test, `reopen` alone is the next start.
 """
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import trio
 
+from storage.clock import wall_clock_us
 from storage.errors import Fenced, InboxGone, SlugTaken, StorageClosed, StorageError, UnitFailed
 from storage.memory_read import MemorySnapshot
 from storage.memory_state import MemoryState
@@ -23,11 +23,6 @@ from storage.memory_tx import MemoryTx
 from storage.protocols import Look, Unit
 
 T = TypeVar("T")
-
-
-def wall_clock_us() -> int:
-    """Return the time of day in µs since the Unix epoch."""
-    return time.time_ns() // 1_000
 
 
 class MemoryHealth:

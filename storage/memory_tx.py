@@ -15,6 +15,7 @@ from msgspec.structs import asdict, replace
 from storage.errors import Fenced, NotStored, SlugTaken
 from storage.memory_state import MemoryBody, MemoryInbox, MemoryState
 from storage.records import (
+    CHUNK_BYTES,
     Head,
     InboxRecord,
     InboxSettings,
@@ -95,7 +96,7 @@ class MemoryTx:
             raise Fenced(f"inbox {inbox_id} does not exist any more")
         if (inbox.head.epoch, inbox.head.latest_seq) != (believed.epoch, believed.latest_seq):
             raise Fenced(f"inbox {inbox_id} is at {inbox.head.latest_seq}, not {believed.latest_seq}")
-        self._set(inbox, "head", replace(to, epoch=believed.epoch))
+        self._set(inbox, "head", to)
 
     def erase(self, inbox_id: int, seq: int) -> int | None:
         """Delete one entry and its message; return its size, None if absent.
@@ -104,7 +105,7 @@ class MemoryTx:
         """
         inbox = self._state.live(inbox_id)
         row = inbox.visible(seq)
-        if row is None or seq < inbox.dropped_below:
+        if row is None:
             return None
         self._delete_row(inbox, row)
         return row.size
@@ -123,7 +124,7 @@ class MemoryTx:
         self._state.last_inbox_id += 1
         inbox_id = self._state.last_inbox_id
         record = InboxRecord(
-            inbox_id, new.slug, new.kind, new.name, self._now, new.settings, _by_name(new.secrets)
+            inbox_id, new.slug, new.kind, new.name, self._now, new.settings, _oldest_first(new.secrets)
         )
         inbox = MemoryInbox(record, Head(epoch=secrets.token_hex(EPOCH_BYTES)))
         self._insert(self._state.inboxes, inbox_id, inbox)
@@ -147,7 +148,7 @@ class MemoryTx:
         """Add a secret or replace the one of the same name. Raises `InboxGone`."""
         inbox = self._state.live(inbox_id)
         others = tuple(kept for kept in inbox.record.secrets if kept.name != secret.name)
-        self._set(inbox, "record", replace(inbox.record, secrets=_by_name((*others, secret))))
+        self._set(inbox, "record", replace(inbox.record, secrets=_oldest_first((*others, secret))))
 
     def drop_secret(self, inbox_id: int, name: str) -> bool:
         """Remove a secret; False when there is none of that name. Raises `InboxGone`."""
@@ -179,9 +180,11 @@ class MemoryTx:
 
     def put_chunk(self, body_id: int, n: int, data: bytes) -> None:
         """Add piece `n` (from 0, without holes) of a staged body. Raises `NotStored` when it is not."""
+        if len(data) > CHUNK_BYTES:
+            raise ValueError(f"a piece has at most {CHUNK_BYTES} bytes, not {len(data)}")
         body = self._staged(body_id)
         if n != len(body.pieces):
-            raise ValueError(f"piece {n} of body {body_id} does not follow {len(body.pieces)} pieces")
+            raise NotStored(f"piece {n} of body {body_id} does not follow {len(body.pieces)} pieces")
         body.pieces.append(bytes(data))
         self._journal.append(body.pieces.pop)
 
@@ -271,8 +274,8 @@ class MemoryTx:
         self._journal.append(lambda: of.__setitem__(key, before))
 
 
-def _by_name(of: Iterable[Secret]) -> tuple[Secret, ...]:
-    return tuple(sorted(of, key=lambda secret: secret.name))
+def _oldest_first(of: Iterable[Secret]) -> tuple[Secret, ...]:
+    return tuple(sorted(of, key=lambda secret: (secret.added_at, secret.name)))
 
 
 def _stored(entry: NewEntry) -> StoredMessage:

@@ -84,7 +84,8 @@ class Tx(Protocol):
 
     def drop_before(self, inbox_id: int, seq: int) -> None:
         """Note that entries below `seq` are no longer part of the inbox (the head's `first_seq` says so to
-        readers at once); `sweep` deletes their rows in slices."""
+        readers at once); `sweep` deletes their rows in slices.
+        """
 
     # -- administration ------------------------------------------------------------------------------------
     def create_inbox(self, new: NewInbox) -> InboxRecord:
@@ -122,7 +123,8 @@ class Tx(Protocol):
     def sweep(self, max_rows: int, max_bytes: int) -> Swept:
         """Delete one slice of what nobody can read any more: rows below a dropped seq, rows of deleted
         inboxes, messages without an entry, staged bodies from before this start. At most `max_rows` rows and
-        about `max_bytes` bytes of bodies (one row at least)."""
+        about `max_bytes` bytes of bodies (one row at least).
+        """
 
     def forget_seen(self, before_us: int, max_rows: int) -> int:
         """Forget at most `max_rows` dedupe keys seen before a moment; return how many."""
@@ -178,7 +180,11 @@ class Snapshot(Protocol):
         """Return a whole large body of `size` bytes. Raises `BodyGone` unless every byte is there."""
 
     def is_json(self, body: bytes) -> bool:
-        """Whether the bytes are strict RFC 8259 JSON (UTF-8). Runs where it does not stop the event loop."""
+        """Whether the bytes are JSON that every decoder reads. Runs where it does not stop the event loop.
+
+        RFC 8259 in UTF-8, and neither nested over 100 deep nor a number beyond a double nor half a surrogate
+        pair: readers refuse these, and with them the whole page that contains them.
+        """
 
     def tokens(self) -> list[TokenRecord]:
         """Return every token, revoked ones included, in the order of their ids."""
@@ -190,7 +196,8 @@ class Look(Protocol[T_co]):
     @property
     def slow(self) -> bool:
         """True for reads that may take long or move much (pieces of bodies, exports): they have a thread of
-        their own, so that pages never stand behind them."""
+        their own, so that pages never stand behind them.
+        """
 
     def run(self, snapshot: Snapshot) -> T_co:
         """Read."""
@@ -226,4 +233,5 @@ class Log(Protocol):
 
     async def read(self, look: Look[T]) -> T:
         """Run a look on a reader, behind the limit of concurrent reads. Raises `ReadersBusy` and whatever the
-        look raises. Safe to cancel."""
+        look raises. Safe to cancel.
+        """

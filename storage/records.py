@@ -148,7 +148,8 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
 class StoredMessage(msgspec.Struct, frozen=True, gc=False):
     """One entry as a reader gets it: entry and message joined. `body` is `None` when it was not asked for,
-    when it is over the limit that was asked for, when it is empty, or when it is kept in pieces."""
+    when it is over the limit that was asked for, when it is empty, or when it is kept in pieces.
+    """
 
     seq: int
     id: bytes

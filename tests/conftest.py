@@ -1,7 +1,7 @@
 """What the whole suite shares: the options of its long runs, and its time budgets.
 
-The time of every test (set-up and tear-down included) is added up by the first directory below `tests/`; the sums
-are printed at the end and a part that exceeds its budget fails the run. See `tests/budgets.py`.
+The time of every test (set-up and tear-down included) is added up by the first directory below `tests/`;
+the sums are printed at the end and a part that exceeds its budget fails the run. See `tests/budgets.py`.
 """
 
 from collections import defaultdict

@@ -1,16 +1,16 @@
-"""The two halves of a stored message: what the server established (`facts`) and what the sender chose (`said`).
+"""The two halves of a stored message: what the server established (`facts`) and what the sender chose
+(`said`).
 
-Both are JSON objects as bytes, built once at ingest and spliced unchanged into every answer (`web/render.py`), so
-the order of their fields is the order of the table in section 3 of the surface.
+Both are JSON objects as bytes, built once at ingest and spliced unchanged into every answer
+(`web/render.py`), so the order of their fields is the order of the table in section 3 of the surface.
 
-Raw bytes become text by latin-1, one character for each byte: path, query, header names and values survive whatever
-they are, and `text.encode("latin-1")` gives the very bytes back. A sender's UTF-8 therefore reads as two or more
-characters; nothing is guessed and nothing is lost.
+Raw bytes become text by latin-1, one character for each byte: path, query, header names and values
+survive whatever they are, and `text.encode("latin-1")` gives the very bytes back. A sender's UTF-8
+therefore reads as two or more characters; nothing is guessed and nothing is lost.
 """
 
 import re
 from collections.abc import Iterable
-from itertools import accumulate
 
 import msgspec
 
@@ -36,10 +36,10 @@ MAX_NESTING = 100
 """Deeper JSON is shown as text: readers' parsers give up at different depths, some by crashing."""
 
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-# Only a number with a large exponent or more than 308 digits can be beyond a double. Digits before it are not scanned
-# twice (the lookbehind), so a body of nothing but digits costs one pass.
-_RISKY_NUMBER = re.compile(rb"(?<![0-9.])[0-9]++(?:\.[0-9]++)?(?:[eE]\+?[0-9]{3,}+)|(?<![0-9.])[0-9]{309,}+")
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_ZERO = bytes.maketrans(b"123456789", b"000000000")
+_DOUBLE_DIGITS = 309  # the largest double has so many digits; shorter numbers without an exponent always fit
+_LARGE_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
 _LONE_SURROGATE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -48,7 +48,8 @@ _LONE_SURROGATE = re.compile(
 
 class Said(msgspec.Struct, frozen=True, gc=False):
     """What the sender of a webhook chose, without the body. Texts are latin-1 images of the raw bytes, except
-    that `delivery_id` and `event_type` may come from the JSON body."""
+    that `delivery_id` and `event_type` may come from the JSON body.
+    """
 
     path: str
     query: str
@@ -59,7 +60,9 @@ class Said(msgspec.Struct, frozen=True, gc=False):
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False):
-    """What the server established. `size` is the body's, in bytes; `sender` is an agent's id, never a webhook's."""
+    """What the server established. `size` is the body's, in bytes; `sender` is an agent's id, never a
+    webhook's.
+    """
 
     method: str | None
     source_ip: str | None
@@ -82,9 +85,9 @@ def said(
 ) -> bytes:
     """Return the sender's half of a webhook as a JSON object.
 
-    `path` is what follows `/in/{slug}` of the raw request target (empty if nothing), `query` what follows the first
-    `?`. `headers` keep their order and their duplicates; names become lower case. `secret_headers` are the
-    inbox's own credentials, redacted in addition to `REDACTED_HEADERS`.
+    `path` is what follows `/in/{slug}` of the raw request target (empty if nothing), `query` what
+    follows the first `?`. `headers` keep their order and their duplicates; names become lower case.
+    `secret_headers` are the inbox's own credentials, redacted in addition to `REDACTED_HEADERS`.
     """
     shown: list[tuple[str, str]] = []
     content_type: str | None = None
@@ -110,8 +113,9 @@ def said(
 
 
 def facts(method: str, source_ip: str | None, size: int, judgement: Judgement, verifier: str) -> bytes:
-    """Return the server's half of a webhook as a JSON object. `verifier` is the preset's name; an inbox without
-    one (`none`) says null."""
+    """Return the server's half of a webhook as a JSON object. `verifier` is the preset's name; an inbox
+    without one (`none`) says null.
+    """
     return _encode(
         Facts(
             method=method,
@@ -128,9 +132,9 @@ def facts(method: str, source_ip: str | None, size: int, judgement: Judgement, v
 def body_kind(body: bytes) -> int:
     """Decide once, at ingest, how a body will be shown: one of `BodyKind`.
 
-    Up to 64 KiB it is decoded in full (about 4 µs a KiB), because a lazy check accepts invalid UTF-8 and `1e999`,
-    which would make every page that contains the body unreadable. A larger body is `LARGE` unseen; `large_kind`
-    decides when somebody reads it whole.
+    Up to 64 KiB it is decoded in full (about 4 µs a KiB), because a lazy check accepts invalid UTF-8
+    and `1e999`, which would make every page that contains the body unreadable. A larger body is `LARGE`
+    unseen; `large_kind` decides when somebody reads it whole.
     """
     if not body:
         return BodyKind.EMPTY
@@ -142,13 +146,15 @@ def body_kind(body: bytes) -> int:
 def large_kind(body: bytes, is_json: bool) -> int:
     """Return `JSON`, `TEXT` or `BYTES` for a large body, given the store's verdict on its JSON grammar.
 
-    Adds what a grammar does not say: UTF-8, nesting, numbers no double can hold, half a surrogate pair. Passes at
-    the speed of C, some milliseconds for 4 MiB; no decoding, which would stop the loop for ten times as long.
+    Adds what a grammar does not say: UTF-8, nesting, numbers that no double can hold, half a surrogate
+    pair. Up to 50 ms for each MiB of dense JSON, in steps of a few ms: call it in a worker thread, where
+    the loop gets the interpreter back between the steps (a full decode would be one long step).
     """
     kind = _text_or_bytes(body)
-    if not is_json or kind == BodyKind.BYTES or nests_too_deep(body) or _has_lone_surrogate(body):
+    if not is_json or kind == BodyKind.BYTES or _has_lone_surrogate(body):
         return kind
-    if _RISKY_NUMBER.search(_outside_strings(body)) is not None and not _decodes(body):
+    bare = _outside_strings(body)
+    if _nests_too_deep(bare) or (_may_exceed_double(bare) and not _decodes(body)):
         return kind
     return BodyKind.JSON
 
@@ -165,20 +171,36 @@ def nests_too_deep(json: bytes) -> bool:
     """Whether valid JSON is nested deeper than `MAX_NESTING` (a bare number is depth 0, `[]` is 1)."""
     if json.count(b"[") + json.count(b"{") <= MAX_NESTING:
         return False
-    steps = _outside_strings(json).translate(_STEPS, _NOT_BRACKETS)
-    return max(accumulate(memoryview(steps).cast("b")), default=0) > MAX_NESTING
+    return _nests_too_deep(_outside_strings(json))
+
+
+def _nests_too_deep(bare: bytes) -> bool:
+    brackets = bare.translate(_SQUARE, _NOT_BRACKETS)
+    for _ in range(MAX_NESTING):  # each pass takes away the innermost level of everything
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)
+
+
+def _may_exceed_double(bare: bytes) -> bool:
+    if b"0" * _DOUBLE_DIGITS in bare.translate(_ZERO):
+        return True
+    bare = bare.replace(b"true", b"").replace(b"false", b"")
+    return (b"e" in bare or b"E" in bare) and _LARGE_EXPONENT.search(bare) is not None
 
 
 def _outside_strings(json: bytes) -> bytes:
-    """Return valid JSON without the content of its strings. Escaped quotes go first: pairs of backslashes are removed
-    from the left, so a quote that still has one before it is escaped."""
+    """Return valid JSON without the content of its strings. Escaped quotes go first: pairs of
+    backslashes are removed from the left, so a quote that still has one before it is escaped.
+    """
     if b"\\" in json:
-        json = json.replace(b"\\\\", b"").replace(b'\\"', b"")
+        json = json.replace(b"\\\\", b"__").replace(b'\\"', b"")
     return b'"'.join(json.split(b'"')[::2])
 
 
 def _has_lone_surrogate(json: bytes) -> bool:
-    return _LONE_SURROGATE.search(json.replace(b"\\\\", b"")) is not None
+    return b"\\u" in json and _LONE_SURROGATE.search(json.replace(b"\\\\", b"__")) is not None
 
 
 def _text_or_bytes(body: bytes) -> int:

@@ -1,24 +1,28 @@
-"""The spellings of the wire: slugs, names, times and message ids (surface, section 3). Pure functions of text.
+"""The spellings of the wire: slugs, names, times and message ids (surface, section 3). Pure functions
+of text.
 
-Inside the server a time is an integer, µs since the Unix epoch, and an id is 16 bytes; this module alone knows how
-they are written.
+Inside the server a time is an integer, µs since the Unix epoch, and an id is 16 bytes; this module
+alone knows how they are written.
 """
 
 import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-SLUG_PATTERN = "^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$"
+_END = r"$(?!\n)"
+"""The very end, in Python's dialect and in JSON Schema's: Python's `$` alone would allow a newline after the text."""
+
+SLUG_PATTERN = f"^[a-z0-9](?:[a-z0-9._-]{{0,62}}[a-z0-9])?{_END}"
 """1 to 64 characters, the first and the last alphanumeric; a pattern that JSON Schema understands as well."""
 
-NAME_PATTERN = "^[a-z0-9][a-z0-9._-]{0,63}$"
+NAME_PATTERN = f"^[a-z0-9][a-z0-9._-]{{0,63}}{_END}"
 """Agent ids and names of machines, beacons, tokens and secrets."""
 
 RESERVED_SLUG_PREFIXES = ("agent.", "machine.")
 """Slugs of private inboxes, which the server alone makes."""
 
-_SLUG = re.compile(SLUG_PATTERN.removesuffix("$"))
-_NAME = re.compile(NAME_PATTERN.removesuffix("$"))
+_SLUG = re.compile(SLUG_PATTERN)
+_NAME = re.compile(NAME_PATTERN)
 _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,18}))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
@@ -51,9 +55,9 @@ def is_name(text: str) -> bool:
 def parse_time(text: str) -> int:
     """Return µs since the Unix epoch of an RFC 3339 time. Raises `ValueError` with a sentence for the sender.
 
-    Digits beyond the microsecond are rounded up: times of messages are whole microseconds, so `since <= t`
-    and `t < until` then mean exactly what the finer text meant. A leap second (`:60`) is refused, as the clock that
-    stamps messages never shows one.
+    Digits beyond the microsecond are rounded up: times of messages are whole microseconds, so `since <=
+    t` and `t < until` then mean exactly what the finer text meant. A leap second (`:60`) is refused, as
+    the clock that stamps messages never shows one.
     """
     found = _TIME.fullmatch(text)
     if found is None:
@@ -78,7 +82,9 @@ def parse_time(text: str) -> int:
 
 
 def format_time(time_us: int) -> str:
-    """Return a time as RFC 3339: UTC, microseconds, `Z`. Raises `OverflowError` outside the years 1 to 9999."""
+    """Return a time as RFC 3339: UTC, microseconds, `Z`. Raises `OverflowError` outside the years 1 to
+    9999.
+    """
     seconds, micros = divmod(time_us, _SECOND_US)
     return f"{_to_the_second(seconds)}.{micros:06d}Z"
 
@@ -91,7 +97,8 @@ def _to_the_second(seconds: int) -> str:
 def ulid_text(ulid: bytes) -> str:
     """Return the 26 characters (Crockford's base 32) of a ULID's 16 bytes.
 
-    Ten bits at a time, which is several times faster than `str(ulid.ULID(…))`: a page needs up to 100 of them.
+    Ten bits at a time, which is several times faster than `str(ulid.ULID(…))`: a page needs up to 100
+    of them.
     """
     n = int.from_bytes(ulid, "big")
     pairs = _PAIRS

@@ -57,7 +57,8 @@ class Request:
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
     """A complete answer. The adapter adds `Content-Length` and the headers that every answer carries
-    (`Cache-Control: no-store`, `X-Content-Type-Options: nosniff`)."""
+    (`Cache-Control: no-store`, `X-Content-Type-Options: nosniff`).
+    """
 
     status: int
     body: bytes = b""

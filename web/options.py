@@ -2,11 +2,14 @@
 
 import msgspec
 
+from storage.records import Retention
+
 MIB = 1024 * 1024
 
 
 class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits and switches of the HTTP side; sizes in bytes, times in seconds."""
+    """Limits and switches of the HTTP side; sizes in bytes, times in seconds. `retention`: a new inbox gets it unless
+    it is created with its own."""
 
     bind: str = "127.0.0.1:8025"
     public_url: str | None = None
@@ -22,3 +25,4 @@ class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive_seconds: float = 75.0
     stalled_reader_seconds: float = 20.0
     shutdown_seconds: float = 10.0
+    retention: Retention = Retention()

@@ -16,9 +16,13 @@ SECONDS_PER_MINUTE = 60.0
 
 
 class IngestRates:
-    """Token buckets by inbox. A bucket holds one minute's worth, so a quiet inbox takes a burst of that size."""
+    """Token buckets by inbox. A bucket holds one minute's worth, so a quiet inbox takes a burst of that
+    size.
+    """
 
-    def __init__(self, clock: Callable[[], float] = trio.current_time, max_buckets: int = MAX_BUCKETS) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = trio.current_time, max_buckets: int = MAX_BUCKETS
+    ) -> None:
         """`clock` gives seconds, never going backwards."""
         self._clock = clock
         self._max_buckets = max_buckets

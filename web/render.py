@@ -1,7 +1,9 @@
-"""Messages and pages as JSON bytes, spliced from stored fragments: facts, claims and body are never encoded again.
+"""Messages and pages as JSON bytes, spliced from stored fragments: facts, claims and body are never
+encoded again.
 
-Pure functions. The order of fields is the order of the table in section 3 of the surface. A page is cut by what it
-costs *as sent*; what embeds a page in something larger (an MCP result carries it twice) passes its own `measure`.
+Pure functions. The order of fields is the order of the table in section 3 of the surface. A page is cut
+by what it costs *as sent*; what embeds a page in something larger (an MCP result carries it twice)
+passes its own `measure`.
 """
 
 from base64 import b64encode
@@ -48,9 +50,10 @@ def whole_message(
 ) -> bytes:
     """Return one message with its whole body, for `get_message`.
 
-    For a row whose body is kept in pieces, `large` is that body and `large_kind` what `web.claims.large_kind` says of it;
-    check `refuse_oversized` before loading it. Raises `ApiError` `payload_too_large` when the answer would cost
-    more than `message_bytes`; it names the `/raw` URL, below `base_url`.
+    For a row whose body is kept in pieces, `large` is that body and `large_kind` what
+    `web.claims.large_kind` says of it; check `refuse_oversized` before loading it. Raises `ApiError`
+    `payload_too_large` when the answer would cost more than `message_bytes`; it names the `/raw` URL,
+    below `base_url`.
     """
     body, kind = (row.body, row.body_kind) if large is None else (large, large_kind)
     if row.size == 0:
@@ -89,11 +92,11 @@ def forward_page(
     page_bytes: int,
     measure: Measure = len,
 ) -> bytes:
-    """Return `{messages, latest_seq, epoch, gap, next_after}`, oldest first, of at most `page_bytes` as sent, but never
-    fewer than one message if there is one.
+    """Return `{messages, latest_seq, epoch, gap, next_after}`, oldest first, of at most `page_bytes` as
+    sent, but never fewer than one message if there is one.
 
-    `gap` is 0 < after < first_seq − 1. `next_after` is the last seq returned when the page was cut by its limit or
-    its size; else `latest_seq`, past everything that the filters skipped.
+    `gap` is 0 < after < first_seq − 1. `next_after` is the last seq returned when the page was cut by
+    its limit or its size; else `latest_seq`, past everything that the filters skipped.
     """
     head = page.head
     gap = 0 < after < head.first_seq - 1

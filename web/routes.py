@@ -1,8 +1,8 @@
 """Tables of routes: method and path template to handler, matched on the request's raw path.
 
-Only the raw path is matched (`%2F` does not separate segments, `//` is not merged: field notes, trap 15), so that the
-route that was authorised is the route that runs. `web/reads.py` and `web/admin.py` export tuples of `Route`; a
-`RouteTable` is made of them once, at the start.
+Only the raw path is matched (`%2F` does not separate segments, `//` is not merged: field notes, trap 15), so
+that the route that was authorised is the route that runs. `web/reads.py` and `web/admin.py` export tuples of
+`Route`; a `RouteTable` is made of them once, at the start.
 """
 
 from collections.abc import Iterable
@@ -61,7 +61,9 @@ class RouteTable:
             self._add(route)
 
     def match(self, raw_path: bytes) -> Found | None:
-        """Return what is known of a path, None when no route has it. A literal segment wins over a parameter."""
+        """Return what is known of a path, None when no route has it. A literal segment wins over a
+        parameter.
+        """
         node = self._root
         values: dict[str, str] = {}
         for segment in raw_path.split(b"/")[1:]:
@@ -79,7 +81,9 @@ class RouteTable:
                     return None
                 following = verbal
             # Bytes that are no UTF-8 become U+FFFD, which no name of ours contains: such a path is simply not found.
-            values[name] = unquote(segment.decode("latin-1")) if b"%" in segment else segment.decode("latin-1")
+            values[name] = (
+                unquote(segment.decode("latin-1")) if b"%" in segment else segment.decode("latin-1")
+            )
             node = following
         return Found(node.routes, values) if node.routes else None
 
@@ -93,7 +97,9 @@ class RouteTable:
             if node.param is None:
                 node.param, node.param_name = _Node(), name
             if node.param_name != name:
-                raise ValueError(f"{route.template}: {{{name}}} is called {{{node.param_name}}} in another route")
+                raise ValueError(
+                    f"{route.template}: {{{name}}} is called {{{node.param_name}}} in another route"
+                )
             node = node.verbs.setdefault(verb[1:].encode(), _Node()) if verb else node.param
         if route.method in node.routes:
             raise ValueError(f"{route.method} {route.template} is in the table twice")

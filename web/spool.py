@@ -1,19 +1,18 @@
-"""A body on its way in: in memory while it is small, then in an unlinked temporary file in the data directory.
+"""A body on its way in: in memory while it is small, then in an unlinked temporary file in the data
+directory.
 
-The file has no name, so whatever ends the process also removes it. Nothing here is durable or needs to be: a body
-becomes durable when its message is appended.
+The file has no name, so whatever ends the process also removes it. Nothing here is durable or needs to be: a
+body becomes durable when its message is appended.
 """
 
 import io
-import os
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 MEMORY_BYTES = 256 * 1024
-"""A body up to this size stays in memory (engineering study, S19): with 64 MiB in flight at most, and only what is
-being received below this size, many slow senders cost files, not memory."""
+"""A body up to this size stays in memory, a larger one goes to a file (engineering study, S19)."""
 
 
 class Spool:
@@ -22,10 +21,10 @@ class Spool:
     __slots__ = ("_directory", "_file", "_pieces", "size")
 
     def __init__(self, directory: Path) -> None:
-        """`directory` is where the temporary file goes, on the file system that was sized for bodies."""
+        """`directory` is where the temporary file goes: the file system that was sized for bodies."""
         self._directory = directory
         self._pieces: list[bytes] = []
-        self._file: BinaryIO | None = None
+        self._file: io.BufferedRandom | None = None
         self.size = 0
 
     @property
@@ -36,33 +35,33 @@ class Spool:
     def write(self, data: bytes) -> None:
         """Take the next piece. Raises `OSError` (ENOSPC and its kind) when the temporary file cannot grow.
 
-        Runs in the event loop: a write of at most 64 KiB to the page cache, never synced.
+        Runs in the event loop: at most 64 KiB at a time to the page cache, never synced.
         """
         self.size += len(data)
-        if self._file is not None:
-            self._file.write(data)
-            return
-        self._pieces.append(data)
-        if self.size > MEMORY_BYTES:
-            self._file = tempfile.TemporaryFile(dir=self._directory, buffering=0)  # noqa: SIM115 - closed by close
-            for piece in self._pieces:
-                self._file.write(piece)
+        if self._file is None:
+            self._pieces.append(data)
+            if self.size <= MEMORY_BYTES:
+                return
+            self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - `close` closes it
+            data = b"".join(self._pieces)
             self._pieces.clear()
+        self._file.write(data)
 
     def whole(self) -> bytes:
         """Return all of it. A body that arrived in one piece is returned without a copy."""
         if self._file is not None:
-            return os.pread(self._file.fileno(), self.size, 0)
+            self._file.seek(0)
+            return self._file.read()
         if len(self._pieces) == 1:
             return self._pieces[0]
         return b"".join(self._pieces)
 
     def open(self) -> io.BufferedIOBase:
-        """Return the body as a stream from its start, valid until `close`."""
+        """Return the body as a stream, at its start. It belongs to the spool: read it before `close`."""
         if self._file is None:
             return io.BytesIO(self.whole())
         self._file.seek(0)
-        return io.BufferedReader(self._file)  # type: ignore[type-var]  # buffering=0 gives a FileIO
+        return self._file
 
     def close(self) -> None:
         """Drop the bytes; a file without a name goes with its descriptor."""

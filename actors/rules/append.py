@@ -23,7 +23,7 @@ class AppendPlan(msgspec.Struct, frozen=True):
 
 
 def decide(head: Head, seen: Mapping[bytes, Seen], commands: Sequence[Append], now_us: int) -> AppendPlan:
-    """Number the drafts of a group in their order.
+    """Decide a group of appends, in their order.
 
     `seen` holds what the inbox remembers of the group's dedupe keys, whatever its age; a key seen longer ago than
     the command's window (0: dedupe is off) is as good as new and gets replaced. Two drafts of one group with the

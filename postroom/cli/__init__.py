@@ -1,2 +1,3 @@
-"""The commands of `postroom`. `serve` alone opens the database; `init` and `token reset-admin` do so offline, under
-the data directory's lock; all others talk HTTP to a server."""
+"""The commands of `postroom`. `serve` alone opens the database; `init` and `token reset-admin` do so
+offline, under the data directory's lock; all others talk HTTP to a server.
+"""

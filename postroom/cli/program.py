@@ -1,14 +1,14 @@
 """What all commands share: the top group, the options of client commands, exit codes, errors as one sentence.
 
-Exit codes, for scripts: 0 done; 1 the server or the store refused or failed; 2 wrong usage or configuration;
-3 no server answered; 4 not authenticated or not allowed; 5 there is no such thing; 6 it conflicts with what is
-there; 7 try again later; 130 interrupted.
+Exit codes, for scripts: 0 done; 1 the server or the store refused or failed; 2 wrong usage or
+configuration; 3 no server answered; 4 not authenticated or not allowed; 5 there is no such thing; 6 it
+conflicts with what is there; 7 try again later; 130 interrupted.
 """
 
 import functools
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any, ParamSpec, TypeVar
 
 import click
@@ -48,14 +48,14 @@ class Failure(click.ClickException):
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.exit_code = exit_code  # type: ignore[misc]  # click reads it from the instance
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the sentence; it may quote a server or a sender, so it is made safe."""
         click.echo(f"postroom: {safe(self.message)}", file=file, err=file is None)
 
 
-def failure(error: Exception) -> Failure | None:
+def failure(error: BaseException) -> Failure | None:
     """Return how a command ends with this error, None for an error that nobody expects."""
     match error:
         case Refused():
@@ -71,6 +71,30 @@ def failure(error: Exception) -> Failure | None:
     return None
 
 
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Give the exceptions that a group (of a nursery) holds, or the exception itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def ending(error: BaseException) -> Failure:
+    """Return how a command ends with this error: what is known wins over what nobody expected."""
+    every = list(leaves(error))
+    for one in every:
+        if isinstance(one, Failure):
+            return one
+        known = failure(one)
+        if known is not None:
+            return known
+    if any(isinstance(one, KeyboardInterrupt) for one in every):
+        return Failure("interrupted.", EXIT_INTERRUPTED)
+    what = f"{type(every[0]).__name__}: {every[0]}"
+    return Failure(f"a defect of this program: {what} (`postroom --traceback …` shows where).", EXIT_FAILED)
+
+
 class Program(click.Group):
     """The top group: whatever happens below it ends in an exit code and at most one sentence."""
 
@@ -84,17 +108,10 @@ class Program(click.Group):
             raise Failure("interrupted.", EXIT_INTERRUPTED) from None
         except BrokenPipeError:
             raise  # click ends quietly: whoever read our output has had enough
-        except Exception as error:
+        except (Exception, BaseExceptionGroup) as error:
             if ctx.params.get("traceback"):
                 traceback.print_exc(file=sys.stderr)
-            known = failure(error)
-            if known is None:
-                known = Failure(
-                    f"a defect of this program: {type(error).__name__}: {error} "
-                    "(`postroom --traceback …` shows where).",
-                    EXIT_FAILED,
-                )
-            raise known from error
+            raise ending(error) from error
 
 
 class Remote:

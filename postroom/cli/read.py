@@ -58,7 +58,11 @@ def messages(
     if not page["messages"]:
         click.echo("No messages.")
     else:
-        table(("SEQ", "RECEIVED", "TYPE", "VERIFIED", "SIZE", "ID"), map(_row, page["messages"]), right=("SEQ", "SIZE"))
+        table(
+            ("SEQ", "RECEIVED", "TYPE", "VERIFIED", "SIZE", "ID"),
+            map(_row, page["messages"]),
+            right=("SEQ", "SIZE"),
+        )
     if page.get("next_before") is not None:
         click.echo(f"Older ones: --before {page['next_before']}", err=True)
     elif page.get("next_after") is not None and page["next_after"] < page["latest_seq"]:

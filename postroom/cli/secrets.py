@@ -1,7 +1,7 @@
 """Where commands take secrets from: the environment, a file, standard input or a hidden prompt.
 
-A secret on the command line is accepted because people will, and is visible to every user of the machine while the
-command runs; the help says so.
+A secret on the command line is accepted because people will, and is visible to every user of the machine
+while the command runs; the help says so.
 """
 
 import os
@@ -19,9 +19,15 @@ R = TypeVar("R")
 
 def secret_options(command: Callable[..., R]) -> Callable[..., R]:
     """Add `--secret-env`, `--secret-file` and `--secret`."""
-    command = click.option("--secret", metavar="VALUE", help="The secret itself; other users can see it.")(command)
-    command = click.option("--secret-file", metavar="FILE", help="Read the secret from a file, - for stdin.")(command)
-    return click.option("--secret-env", metavar="NAME", help="Take the secret from an environment variable.")(command)
+    command = click.option("--secret", metavar="VALUE", help="The secret itself; other users can see it.")(
+        command
+    )
+    command = click.option("--secret-file", metavar="FILE", help="Read the secret from a file, - for stdin.")(
+        command
+    )
+    return click.option("--secret-env", metavar="NAME", help="Take the secret from an environment variable.")(
+        command
+    )
 
 
 def read_secret(
@@ -39,7 +45,8 @@ def read_secret(
             raise Failure(f"the environment variable {secret_env} is not set.", EXIT_USAGE)
     elif secret_file is not None:
         try:
-            data = sys.stdin.buffer.read() if secret_file == "-" else Path(secret_file).read_bytes()
+            from_stdin = secret_file == "-"  # noqa: S105 - a file name, not a password
+            data = sys.stdin.buffer.read() if from_stdin else Path(secret_file).read_bytes()
             secret = data.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:
             raise Failure("the secret is not UTF-8 text.", EXIT_USAGE) from None

@@ -1,8 +1,8 @@
 """What a command prints: tables and facts for people, one JSON document for scripts, and nothing that acts.
 
-Whatever came from a message or a server is text that strangers wrote. On its way to a terminal, control characters
-(ANSI sequences included) and characters that reorder text are shown as escapes, so that a message cannot move the
-cursor, rename the window or look like something it is not.
+Whatever came from a message or a server is text that strangers wrote. On its way to a terminal, control
+characters (ANSI sequences included) and characters that reorder text are shown as escapes, so that a
+message cannot move the cursor, rename the window or look like something it is not.
 """
 
 import json
@@ -45,8 +45,8 @@ def safe(value: object, *, lines: bool = False) -> str:
 def safe_json(document: bytes) -> str:
     """Return a JSON document that is safe to print and means exactly the same.
 
-    In valid JSON such characters stand only inside strings, where an escape is the same character, except for white
-    space between tokens: newlines and tabs are kept, a carriage return becomes a space.
+    In valid JSON such characters stand only inside strings, where an escape is the same character, except
+    for white space between tokens: newlines and tabs are kept, a carriage return becomes a space.
     """
     text = document.decode()
     if text.isascii() and "\r" not in text and "\x7f" not in text:

@@ -157,7 +157,9 @@ async def test_a_change_of_settings_is_in_force_for_the_next_request() -> None:
         assert (before.name, after.name) == ("", "New name")
 
 
-async def test_a_quiet_actor_ends_and_the_next_ask_starts_it_again(mock_clock: trio.testing.MockClock) -> None:
+async def test_a_quiet_actor_ends_and_the_next_ask_starts_it_again(
+    mock_clock: trio.testing.MockClock,
+) -> None:
     async with running(idle_seconds=30.0) as world:
         inbox = await world.inbox()
         await world.registry.ask(inbox, append())
@@ -271,4 +273,6 @@ async def test_a_cancelled_caller_does_not_hurt_its_actor() -> None:
             nursery.cancel_scope.cancel()
         store.gate = None
         leave.set()
-        assert (await world.registry.ask(inbox, append())).seq == 3  # the cancelled one was committed: unknown
+        assert (
+            await world.registry.ask(inbox, append())
+        ).seq == 3  # the cancelled one was committed: unknown

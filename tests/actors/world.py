@@ -10,7 +10,8 @@ from actors.options import ActorOptions
 from actors.registry import Registry
 from actors.service import Service
 from actors.tokens import TokenBook
-from storage.memory import MemoryStore, wall_clock_us
+from storage.clock import wall_clock_us
+from storage.memory import MemoryStore
 from storage.records import InboxSettings, NewInbox
 
 

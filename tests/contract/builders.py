@@ -58,7 +58,7 @@ class See(Generic[T]):
         return self.of(snapshot)
 
 
-# -- values -------------------------------------------------------------------------------------------------
+# -- values ---------------------------------------------------------------------------------------------
 def message_id() -> bytes:
     """Return 16 bytes that no other message of this run has, later ones greater."""
     return next(_ids).to_bytes(16, "big")
@@ -119,7 +119,7 @@ def draft(body: bytes = b"hello", **fields: Any) -> Draft:
     return Draft(**{**values, **fields})
 
 
-# -- what a unit does with an inbox -----------------------------------------------------------------------------
+# -- what a unit does with an inbox ---------------------------------------------------------------------
 def head_after(head: Head, entries: Sequence[NewEntry]) -> Head:
     """Return the head that an inbox has once these entries were appended."""
     return Head(
@@ -163,7 +163,7 @@ def stage(tx: Tx, pieces: Sequence[bytes]) -> int:
     return body_id
 
 
-# -- whole steps ------------------------------------------------------------------------------------------------
+# -- whole steps ----------------------------------------------------------------------------------------
 async def create(log: Log, slug: str = "demo", kind: str = "webhook", **fields: Any) -> InboxRecord:
     return await log.commit(Do(lambda tx: tx.create_inbox(new_inbox(slug, kind, **fields))))
 

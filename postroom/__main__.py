@@ -1,0 +1,37 @@
+"""The program `postroom`, also as `python -m postroom`."""
+
+import click
+
+from postroom.cli.configuration import config_command
+from postroom.cli.inbox import inbox
+from postroom.cli.program import Program
+from postroom.cli.read import message, messages, raw
+from postroom.cli.send import send
+from postroom.cli.serve import init, serve
+from postroom.cli.token import token
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--traceback", is_flag=True, help="Show where an error came from, for a bug report.")
+@click.version_option(package_name="postroom", prog_name="postroom")
+def program(traceback: bool) -> None:
+    """Postroom: durable inboxes for software agents.
+
+    `postroom serve` starts a server; the other commands talk to one (POSTROOM_URL, POSTROOM_TOKEN).
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no server answered, 4 not authenticated
+    or not allowed, 5 not found, 6 conflict, 7 try again later, 130 interrupted.
+    """
+
+
+for command in (serve, init, send, messages, message, raw, inbox, token, config_command):
+    program.add_command(command)
+
+
+def main() -> None:
+    """Run the program and end the process with its exit code."""
+    program(prog_name="postroom")
+
+
+if __name__ == "__main__":
+    main()

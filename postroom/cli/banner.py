@@ -1,0 +1,55 @@
+"""What `serve` and `init` say: where the server is, the admin token (once), and what to try next.
+
+The commands are printed as the reader can type them: with the path of the program when it is not on the PATH.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from postroom.bootstrap import DEMO_SLUG, Founded
+from postroom.cli.program import DEFAULT_URL
+from postroom.cli.terminal import safe
+
+LAST_LINE = "Ctrl-C stops the server."
+"""Ends what `serve` prints, so that whoever reads along knows that it was all."""
+
+
+def program_name() -> str:
+    """Return how this program is typed here: `postroom`, or its path from the current directory."""
+    started_as = Path(sys.argv[0])
+    if started_as.name != "postroom":
+        return f"{Path(sys.executable).name} -m postroom"
+    on_path = shutil.which("postroom")
+    if on_path is not None and os.path.realpath(on_path) == os.path.realpath(started_as):
+        return "postroom"
+    relative = os.path.relpath(started_as)
+    return str(started_as) if relative.startswith("..") else relative
+
+
+def exports(url: str, admin_token: str | None) -> list[str]:
+    """Return the lines that let the client commands work in another terminal."""
+    lines = [] if url == DEFAULT_URL else [f"  export POSTROOM_URL={url}"]
+    if admin_token is not None:
+        lines.append(f"  export POSTROOM_TOKEN={admin_token}")
+    return lines
+
+
+def started(url: str, data_dir: Path, founded: Founded) -> str:
+    """Return what `serve` prints when it takes requests."""
+    lines = [f"Postroom listens on {safe(url)} and keeps its data in {safe(data_dir)}."]
+    if founded.admin_token is not None:
+        lines += ["", "The admin token, printed this once (only its hash is kept). In another terminal:", ""]
+        lines += exports(url, founded.admin_token)
+    if founded.demo:
+        name = program_name()
+        lines += [
+            "",
+            "Then try:",
+            "",
+            f'  {name} send {DEMO_SLUG} --data \'{{"hello": "world"}}\'',
+            f"  {name} messages {DEMO_SLUG}",
+            f"  {name} inbox create",
+        ]
+    return "\n".join([*lines, "", LAST_LINE])

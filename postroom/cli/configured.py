@@ -1,0 +1,47 @@
+"""The options of commands that use the server's configuration: `--config` and one flag for every setting."""
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from postroom.config import load
+from postroom.settings import SETTINGS
+
+R = TypeVar("R")
+
+
+def configured(*, only: frozenset[str] | None = None) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Return a decorator that adds the flags and passes a `Config` as the first argument.
+
+    `only` limits the flags to some settings, for commands that the others do not concern; file and
+    environment are read whole all the same. Raises `ConfigError` when the command runs.
+    """
+    flagged = [(s, s.flag) for s in SETTINGS if s.flag is not None and (only is None or s.key in only)]
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        @functools.wraps(command)
+        def wrapped(*args: Any, config_file: Path | None, **kwargs: Any) -> R:
+            flags = {setting.key: kwargs.pop(setting.key) for setting, _ in flagged}
+            config = load(file=config_file, environment=os.environ, flags=flags)
+            return command(config, *args, **kwargs)
+
+        decorated: Callable[..., R] = wrapped
+        for setting, flag in reversed(flagged):
+            decorated = click.option(
+                flag, setting.key, metavar=(setting.kind.unit or "VALUE").upper(), help=setting.reason
+            )(decorated)
+        return click.option(
+            "--config",
+            "config_file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="A TOML file with settings, named in lower case.",
+        )(decorated)
+
+    return decorate
+
+
+offline_options = configured(only=frozenset({"data_dir"}))

@@ -1,0 +1,209 @@
+"""`postroom inbox …`: creating, showing, changing and deleting inboxes, and their secrets."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from postroom.cli.inbox_settings import settings_options
+from postroom.cli.program import EXIT_USAGE, Failure, Remote, confirm, remote, yes_option
+from postroom.cli.secrets import read_secret, secret_options
+from postroom.cli.terminal import facts, print_json, safe, table
+from postroom.client import Client, Params, segment
+
+PAGE_ITEMS = 100
+"""Inboxes asked for at once: the server's own maximum."""
+
+
+@click.group()
+def inbox() -> None:
+    """Create, show, change and delete inboxes (needs an admin token, except list)."""
+
+
+def _route(slug: str, rest: str = "") -> str:
+    return f"/v1/inboxes/{segment(slug)}{rest}"
+
+
+@inbox.command()
+@click.argument("slug", required=False)
+@click.option(
+    "--kind", type=click.Choice(["webhook", "topic"]), help="What may be put into it.  [default: webhook]"
+)
+@settings_options
+@secret_options
+@click.option("--no-token", is_flag=True, help="Do not issue an agent token for this inbox.")
+@remote
+def create(
+    remote: Remote,
+    slug: str | None,
+    kind: str | None,
+    changes: dict[str, Any],
+    secret: str | None,
+    secret_env: str | None,
+    secret_file: str | None,
+    no_token: bool,
+) -> None:
+    """Create an inbox. Without a SLUG it gets an unguessable one.
+
+    Also issues a token that may read this inbox only, and prints it once.
+    """
+    value = read_secret(secret, secret_env, secret_file)
+    named = {"slug": slug, "kind": kind, "secret": value}
+    body: dict[str, Any] = {name: given for name, given in named.items() if given is not None}
+    body |= {**changes, "issue_token": not no_token}
+    with remote.api() as api:
+        answer = api.json("POST", "/v1/inboxes", body=body)
+    if remote.as_json:
+        print_json(answer)
+        return
+    click.echo(f"Created the inbox {safe(answer['slug'])}.")
+    facts((("ingest URL", answer["ingest_url"]), ("verifier", answer["verifier"])))
+    if answer.get("token"):
+        click.echo(
+            "\nA token that reads this inbox, shown this once:\n"
+            f"  export POSTROOM_TOKEN={safe(answer['token'])}"
+        )
+
+
+@inbox.command("list")
+@remote
+def list_(remote: Remote) -> None:
+    """List the inboxes that the token may read (an admin token: all)."""
+    with remote.api() as api:
+        inboxes = list(_all(api))
+    if remote.as_json:
+        print_json({"inboxes": inboxes})
+        return
+    if not inboxes:
+        click.echo("No inboxes.")
+        return
+    rows = (
+        (
+            one["slug"],
+            one["kind"],
+            one["verifier"] or "none",
+            one["latest_seq"],
+            _kept(one),
+            one["name"] or "",
+        )
+        for one in inboxes
+    )
+    table(("SLUG", "KIND", "VERIFIER", "LATEST", "KEPT FROM", "NAME"), rows, right=("LATEST", "KEPT FROM"))
+
+
+def _kept(one: dict[str, Any]) -> object:
+    return one["first_seq"] if one["first_seq"] <= one["latest_seq"] else "–"
+
+
+def _all(api: Client) -> Iterator[dict[str, Any]]:
+    after: str | None = None
+    while True:
+        params: Params = [("limit", PAGE_ITEMS)]
+        if after is not None:
+            params.append(("after_slug", after))
+        page = api.json("GET", "/v1/inboxes", params=params)
+        yield from page["inboxes"]
+        following = page.get("next_after_slug")
+        if following is None or following == after:
+            return
+        after = following
+
+
+def _print(remote: Remote, answer: Any) -> None:
+    if remote.as_json:
+        print_json(answer)
+    else:
+        facts(answer.items())
+
+
+@inbox.command()
+@click.argument("slug")
+@remote
+def show(remote: Remote, slug: str) -> None:
+    """Show an inbox and its settings; secrets appear by name only."""
+    with remote.api() as api:
+        _print(remote, api.json("GET", _route(slug)))
+
+
+@inbox.command("set")
+@click.argument("slug")
+@settings_options
+@click.option("--no-response", is_flag=True, help="Answer senders with the id and seq again.")
+@remote
+def set_(remote: Remote, slug: str, changes: dict[str, Any], no_response: bool) -> None:
+    """Change settings of an inbox; what is not named stays. `none` takes a limit away."""
+    if no_response:
+        changes["response"] = None
+    if not changes:
+        raise Failure("name at least one setting to change (see --help).", EXIT_USAGE)
+    with remote.api() as api:
+        _print(remote, api.json("PATCH", _route(slug), body=changes))
+
+
+@inbox.command()
+@click.argument("slug")
+@yes_option
+@remote
+def purge(remote: Remote, slug: str, yes: bool) -> None:
+    """Delete every message of an inbox. Its numbering goes on, and readers are told of the gap."""
+    confirm(f"Delete every message in {slug}?", yes)
+    with remote.api() as api:
+        answer = api.json("POST", _route(slug, ":purge"))
+    if remote.as_json:
+        print_json(answer if answer is not None else {"purged": slug})
+        return
+    click.echo(f"Purged {safe(slug)}.")
+
+
+@inbox.command()
+@click.argument("slug")
+@yes_option
+@remote
+def delete(remote: Remote, slug: str, yes: bool) -> None:
+    """Delete an inbox with its messages and secrets."""
+    confirm(f"Delete the inbox {slug} with everything in it?", yes)
+    with remote.api() as api:
+        api.call("DELETE", _route(slug))
+    if remote.as_json:
+        print_json({"deleted": slug})
+        return
+    click.echo(f"Deleted {safe(slug)}.")
+
+
+@inbox.group()
+def secret() -> None:
+    """Add and retire the secrets of an inbox. Several may be active, so a rotation loses nothing."""
+
+
+@secret.command("add")
+@click.argument("slug")
+@click.option(
+    "--name", default="default", show_default=True, help="What to call it; an existing name is replaced."
+)
+@secret_options
+@remote
+def secret_add(
+    remote: Remote, slug: str, name: str, secret: str | None, secret_env: str | None, secret_file: str | None
+) -> None:
+    """Add a secret; without an option it is asked for, hidden."""
+    value = read_secret(secret, secret_env, secret_file, prompt=True)
+    with remote.api() as api:
+        answer = api.json("POST", _route(slug, "/secrets"), body={"name": name, "value": value})
+    if remote.as_json:
+        print_json(answer)
+        return
+    click.echo(f"Messages to {safe(slug)} may now be signed with the secret {safe(name)}.")
+
+
+@secret.command("retire")
+@click.argument("slug")
+@click.argument("name")
+@remote
+def secret_retire(remote: Remote, slug: str, name: str) -> None:
+    """Remove a secret; messages signed with it are not verified any more."""
+    with remote.api() as api:
+        api.call("DELETE", _route(slug, f"/secrets/{segment(name)}"))
+    if remote.as_json:
+        print_json({"retired": name})
+        return
+    click.echo(f"Retired the secret {safe(name)} of {safe(slug)}.")

@@ -1,0 +1,29 @@
+"""Work on a data directory while no server runs on it: the store takes the directory's lock, and refuses without it."""
+
+from actors.units import Reading
+from postroom.bootstrap import Founded, plan_found, plan_reset
+from postroom.config import Config
+from storage.clock import wall_clock_us
+from storage.sqlite import open_offline
+
+_tokens = Reading(lambda snapshot: snapshot.tokens())
+
+
+def run_init(config: Config) -> Founded:
+    """Make what a new data directory begins with. Raises `ConfigError`, `StorageError`."""
+    with open_offline(config.storage, create=True) as store:
+        unit, founded = plan_found(store.read(_tokens), config, wall_clock_us())
+        if unit is not None:
+            store.commit(unit)
+        return founded
+
+
+def run_reset(config: Config) -> str:
+    """Make a new admin token in place of all others and return its text.
+
+    Raises `StorageError`, also when there is no data directory: a mistyped path must not make one.
+    """
+    with open_offline(config.storage) as store:
+        unit, text = plan_reset(store.read(_tokens), wall_clock_us())
+        store.commit(unit)
+        return text

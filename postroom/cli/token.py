@@ -1,0 +1,197 @@
+"""`postroom token …`: making, listing, changing and revoking tokens, and the cure for a lost admin token."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from postroom.cli.configured import offline_options
+from postroom.cli.program import EXIT_USAGE, Failure, Remote, confirm, remote, yes_option
+from postroom.cli.terminal import facts, print_json, safe, table, when
+from postroom.client import Client, Params, segment
+from postroom.config import Config
+
+PAGE_ITEMS = 100
+"""Tokens asked for at once: the server's own maximum."""
+
+_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
+_SPAN_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
+@click.group()
+def token() -> None:
+    """Make, list, change and revoke tokens (needs an admin token)."""
+
+
+def _expiry(text: str | None) -> str | None:
+    """Return an RFC 3339 time for `30d` (from now) or a time as given."""
+    match = _SPAN.fullmatch(text) if text else None
+    if match is None:
+        return text
+    span = timedelta(seconds=int(match[1]) * _SPAN_SECONDS[match[2]])
+    return (datetime.now(UTC) + span).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _scope(inboxes: tuple[str, ...], all_inboxes: bool) -> Any:
+    if inboxes and all_inboxes:
+        raise Failure("give --inbox or --all-inboxes, not both.", EXIT_USAGE)
+    return "all" if all_inboxes else list(inboxes) or None
+
+
+expires_option = click.option("--expires", metavar="SPAN|TIME", help="Such as 30d, 12h, or an RFC 3339 time.")
+inbox_option = click.option(
+    "--inbox", "inboxes", multiple=True, metavar="SLUG", help="May read it; may be repeated."
+)
+all_option = click.option("--all-inboxes", is_flag=True, help="May read every webhook and topic inbox.")
+
+
+@token.command()
+@click.option(
+    "--kind",
+    type=click.Choice(["agent", "admin"]),
+    default="agent",
+    show_default=True,
+    help="An agent reads inboxes, an admin may do everything.",
+)
+@inbox_option
+@all_option
+@click.option("--name", help="A name for people.")
+@expires_option
+@remote
+def create(
+    remote: Remote,
+    kind: str,
+    inboxes: tuple[str, ...],
+    all_inboxes: bool,
+    name: str | None,
+    expires: str | None,
+) -> None:
+    """Make a token and print it once. An agent token reads the inboxes that it is issued for."""
+    scope = _scope(inboxes, all_inboxes)
+    if kind == "agent" and scope is None:
+        raise Failure("say what the token may read: --inbox SLUG or --all-inboxes.", EXIT_USAGE)
+    if kind == "admin" and scope is not None:
+        raise Failure("an admin token may do everything; it takes no --inbox.", EXIT_USAGE)
+    body = {"kind": kind, "inboxes": scope, "name": name, "expires_at": _expiry(expires)}
+    with remote.api() as api:
+        answer = api.json("POST", "/v1/tokens", body={k: v for k, v in body.items() if v is not None})
+    if remote.as_json:
+        print_json(answer)
+        return
+    click.echo(f"Made the token {safe(answer['token_id'])}; its text is shown this once:")
+    click.echo(f"  export POSTROOM_TOKEN={safe(answer['token'])}")
+
+
+@token.command("list")
+@remote
+def list_(remote: Remote) -> None:
+    """List the tokens that are not revoked, the oldest first."""
+    with remote.api() as api:
+        tokens = list(_all(api))
+    if remote.as_json:
+        print_json({"tokens": tokens})
+        return
+    rows = (
+        (
+            one["token_id"],
+            one["kind"],
+            _reads(one),
+            one.get("name") or "",
+            when(one.get("expires_at")),
+            when(one.get("last_used_at")),
+        )
+        for one in tokens
+    )
+    table(("TOKEN ID", "KIND", "READS", "NAME", "EXPIRES", "LAST USED"), rows)
+
+
+def _reads(one: dict[str, Any]) -> str:
+    if one["kind"] == "admin" or one.get("inboxes") == "all":
+        return "all"
+    return " ".join(one.get("inboxes") or ()) or "nothing"
+
+
+def _all(api: Client) -> Iterator[dict[str, Any]]:
+    after: str | None = None
+    while True:
+        params: Params = [("limit", PAGE_ITEMS)]
+        if after is not None:
+            params.append(("after", after))
+        page = api.json("GET", "/v1/tokens", params=params)
+        yield from page["tokens"]
+        following = page.get("next_after")
+        if following is None or following == after:
+            return
+        after = following
+
+
+@token.command("set")
+@click.argument("token_id")
+@inbox_option
+@all_option
+@click.option("--name", help="A name for people.")
+@expires_option
+@click.option("--no-expiry", is_flag=True, help="Never expire.")
+@remote
+def set_(
+    remote: Remote,
+    token_id: str,
+    inboxes: tuple[str, ...],
+    all_inboxes: bool,
+    name: str | None,
+    expires: str | None,
+    no_expiry: bool,
+) -> None:
+    """Change what a token may read (--inbox replaces the whole list), its name or its expiry."""
+    if no_expiry and expires:
+        raise Failure("give --expires or --no-expiry, not both.", EXIT_USAGE)
+    changes = {"inboxes": _scope(inboxes, all_inboxes), "name": name, "expires_at": _expiry(expires)}
+    body: dict[str, Any] = {k: v for k, v in changes.items() if v is not None}
+    if no_expiry:
+        body["expires_at"] = None
+    if not body:
+        raise Failure("name at least one thing to change (see --help).", EXIT_USAGE)
+    with remote.api() as api:
+        answer = api.json("PATCH", f"/v1/tokens/{segment(token_id)}", body=body)
+    if remote.as_json:
+        print_json(answer)
+        return
+    facts(answer.items())
+
+
+@token.command()
+@click.argument("token_id")
+@yes_option
+@remote
+def revoke(remote: Remote, token_id: str, yes: bool) -> None:
+    """Revoke a token for good; it fails from the next call on."""
+    confirm(f"Revoke the token {token_id}?", yes)
+    with remote.api() as api:
+        api.call("DELETE", f"/v1/tokens/{segment(token_id)}")
+    if remote.as_json:
+        print_json({"revoked": token_id})
+        return
+    click.echo(f"Revoked {safe(token_id)}.")
+
+
+@token.command("reset-admin")
+@yes_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@offline_options
+def reset_admin(config: Config, yes: bool, as_json: bool) -> None:
+    """Make a new admin token and revoke all others of that kind, for when the old one is lost.
+
+    Works on the data directory itself, while no server is running on it.
+    """
+    from postroom.cli.offline import run_reset
+
+    confirm(f"Revoke every admin token of {config.data_dir} and make a new one?", yes)
+    text = run_reset(config)
+    if as_json:
+        print_json({"token": text, "data_dir": str(Path(config.data_dir))})
+        return
+    click.echo("The new admin token, shown this once; the old ones no longer work:")
+    click.echo(f"  export POSTROOM_TOKEN={text}")

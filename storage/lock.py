@@ -1,0 +1,79 @@
+"""The data directory: made with the right permissions, and held by one process at a time.
+
+The lock is `flock` on a file of its own. Never on the database: opening and closing that file a second time in a
+process drops the POSIX locks that SQLite holds on it, so nothing here opens it. The kernel lets go of the lock when
+the process ends, however it ends; the file itself stays, because deleting it would let two processes hold "the" lock.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+
+from storage.errors import DataDirectoryError
+
+DATABASE_NAME = "postroom.db"
+LOCK_NAME = "postroom.lock"
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+NOTE_BYTES = 512
+"""More than a process id and an address need; the rest of a longer file is not ours."""
+
+
+def prepare_directory(directory: Path, *, create: bool) -> None:
+    """Make the data directory and an empty database file, readable by their owner alone.
+
+    The permissions of an existing directory are tightened only when it is empty or already ours: somebody who
+    points Postroom at their home directory keeps it as it is. Raises `DataDirectoryError`.
+    """
+    database = directory / DATABASE_NAME
+    try:
+        if not create and not database.exists():
+            raise DataDirectoryError(f"There is no Postroom database in {directory}.")
+        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        if database.exists() or not any(path.name != LOCK_NAME for path in directory.iterdir()):
+            directory.chmod(DIRECTORY_MODE)
+        # An empty file is a valid empty database; SQLite gives its -wal and -shm files the same permissions.
+        # Made here, before SQLite holds any lock on it.
+        database.touch(mode=FILE_MODE, exist_ok=True)
+        database.chmod(FILE_MODE)
+    except OSError as exc:
+        reason = (exc.strerror or "an error of the operating system").lower()
+        raise DataDirectoryError(f"The data directory {directory} cannot be used: {reason}.") from exc
+
+
+class DirectoryLock:
+    """The exclusive right to a data directory, from construction until `release`.
+
+    Raises `DataDirectoryError`, naming the holder, when another process (or this one) has it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            self._fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT, FILE_MODE)
+        except OSError as exc:
+            reason = (exc.strerror or "an error of the operating system").lower()
+            raise DataDirectoryError(f"The data directory {directory} cannot be locked: {reason}.") from exc
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            holder = os.pread(self._fd, NOTE_BYTES, 0).decode("utf-8", "replace").strip()
+            os.close(self._fd)
+            by = f" ({holder})" if holder else ""
+            raise DataDirectoryError(
+                f"The data directory {directory} is in use by another Postroom{by}; stop that one first."
+            ) from exc
+        self._held = True
+        self.note()
+
+    def note(self, address: str | None = None) -> None:
+        """Write who holds the lock, for the sentence that a second server prints."""
+        text = f"process {os.getpid()}" + (f" at {address}" if address else "")
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, text.encode()[:NOTE_BYTES], 0)
+
+    def release(self) -> None:
+        """Let go; a second call does nothing."""
+        if self._held:
+            self._held = False
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)

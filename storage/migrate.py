@@ -1,0 +1,84 @@
+"""Bringing a database to this version's schema: numbered steps, one transaction each, forward only.
+
+A step and the row that records it commit together, so an interruption leaves a whole number of steps and the next
+start goes on from there. A database of a newer Postroom, or of another program, is refused untouched.
+"""
+
+import importlib.resources
+from collections.abc import Callable, Sequence
+
+import apsw
+import msgspec
+
+from storage.errors import DataDirectoryError
+
+APPLICATION_ID = 0x706D_3031
+"""`pm01` in the header of the file, so that `file(1)` and we can tell whose database it is."""
+
+SCHEMA_STEP = """
+CREATE TABLE schema_step (n INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT
+"""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One migration: its number (from 1, without holes), its name, its statements (no BEGIN, no COMMIT)."""
+
+    n: int
+    name: str
+    sql: str
+
+
+def steps() -> list[Step]:
+    """Return the steps that this version knows, in order, from `storage/migrations/NNNN_name.sql`."""
+    folder = importlib.resources.files("storage") / "migrations"
+    found = []
+    for file in sorted(folder.iterdir(), key=lambda item: item.name):
+        number, _, name = file.name.removesuffix(".sql").partition("_")
+        if file.name.endswith(".sql"):
+            found.append(Step(int(number), name, file.read_text(encoding="utf-8")))
+    return found
+
+
+def migrate(db: apsw.Connection, known: Sequence[Step], clock: Callable[[], int], shown: str) -> None:
+    """Apply the steps that the database lacks. `shown` is the directory as the person named it.
+
+    Raises `DataDirectoryError` for a database that is not ours or is newer than `known`.
+    """
+    applied = _applied(db, shown)
+    if applied > len(known):
+        raise DataDirectoryError(
+            f"The database in {shown} was written by a newer Postroom (schema step {applied}, "
+            f"this one knows {len(known)}); install that version again."
+        )
+    for step in known[applied:]:
+        _apply(db, step, clock())
+
+
+def _applied(db: apsw.Connection, shown: str) -> int:
+    """Return the number of the last applied step, 0 for an empty file."""
+    try:
+        application_id = db.execute("PRAGMA application_id").get
+        tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+    except apsw.NotADBError as exc:
+        raise DataDirectoryError(f"The file postroom.db in {shown} is not a SQLite database.") from exc
+    if application_id == 0 and tables == 0:
+        return 0
+    if application_id != APPLICATION_ID:
+        raise DataDirectoryError(f"The file postroom.db in {shown} is not a Postroom database.")
+    return int(db.execute("SELECT max(n) FROM schema_step").get)
+
+
+def _apply(db: apsw.Connection, step: Step, now: int) -> None:
+    """Run one step and the row that records it as one transaction."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if step.n == 1:
+            db.pragma("application_id", APPLICATION_ID)
+            db.execute(SCHEMA_STEP)
+        db.execute(step.sql).fetchall()
+        db.execute("INSERT INTO schema_step VALUES (?, ?, ?)", (step.n, step.name, now))
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise

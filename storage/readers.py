@@ -1,0 +1,142 @@
+"""The readers: a few threads with connections that cannot write, behind the limit of concurrent reads.
+
+Two threads share the pages, a third has what may take long, so that a page never stands behind a download. A thread
+takes the looks that are queued, runs them in one read transaction, and answers them by one call into the loop
+(engineering study, S5). One look's exception concerns only that look. Every row is fetched inside its look and the
+transaction ends with the batch, so no reader holds up a checkpoint (field notes, traps 8 and 22).
+"""
+
+import time
+from collections.abc import Callable
+
+import apsw
+import trio
+
+from storage.engine import DatabaseThread, Job, JobQueue
+from storage.errors import ReadersBusy, StorageError
+from storage.health import StoreHealth
+from storage.protocols import Look, T
+from storage.snapshot import SqliteSnapshot
+
+PAGE_THREADS = 2
+"""More gained nothing: the interpreter is the limit, not SQLite (S5)."""
+
+BATCH_LOOKS = 32
+"""Most looks in one read transaction."""
+
+BATCH_SECONDS = 0.005
+"""After this long a batch is answered as far as it is done, and the rest goes on with a new snapshot."""
+
+
+class Readers:
+    """Runs looks. Owns the read threads and the read slots."""
+
+    def __init__(
+        self,
+        connect: Callable[[], apsw.Connection],
+        health: StoreHealth,
+        *,
+        max_concurrent: int,
+        slot_timeout_seconds: float,
+    ) -> None:
+        self._slots = trio.CapacityLimiter(max_concurrent)
+        self._slot_timeout_seconds = slot_timeout_seconds
+        self._pages = JobQueue()
+        self._slow = JobQueue()
+        plan = [(f"postroom-pages-{n}", self._pages) for n in range(1, PAGE_THREADS + 1)]
+        plan.append(("postroom-slow-reads", self._slow))
+        connections: list[apsw.Connection] = []
+        try:
+            for _ in plan:
+                connections.append(connect())  # noqa: PERF401 — what is open must be known when one fails
+        except BaseException:
+            for db in connections:
+                db.close(True)
+            raise
+        self._threads = [
+            _ReaderThread(name, db, queue, health)
+            for (name, queue), db in zip(plan, connections, strict=True)
+        ]
+
+    async def read(self, look: Look[T]) -> T:
+        """Run a look as `Log.read` says."""
+        try:
+            self._slots.acquire_nowait()
+        except trio.WouldBlock:
+            with trio.move_on_after(self._slot_timeout_seconds) as waiting:
+                await self._slots.acquire()
+            if waiting.cancelled_caught:
+                raise ReadersBusy("Too many reads at once; try again.") from None
+        try:
+            queue = self._slow if look.slow else self._pages
+            result: T = await queue.submit(look)
+            return result
+        finally:
+            self._slots.release()
+
+    def close(self) -> None:
+        """Finish what is queued, close the connections, end the threads. Blocks; safe in a cancelled scope."""
+        self._pages.close()
+        self._slow.close()
+        for thread in self._threads:
+            thread.join()
+
+
+class _ReaderThread:
+    """One thread with one connection."""
+
+    def __init__(self, name: str, db: apsw.Connection, queue: JobQueue, health: StoreHealth) -> None:
+        self._db = db
+        self._queue = queue
+        self._health = health
+        self._snapshot = SqliteSnapshot(db)
+        self._thread = DatabaseThread(name, self._serve)
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._thread.join()
+
+    def _serve(self) -> None:
+        try:
+            ended = False
+            while not ended:
+                jobs, ended = self._queue.take(BATCH_LOOKS, None)
+                while jobs:
+                    jobs = self._run(jobs)
+        finally:
+            self._db.close(True)
+
+    def _run(self, jobs: list[Job]) -> list[Job]:
+        """Run looks in one snapshot until the time is up, answer those, return the rest."""
+        ends = time.monotonic() + BATCH_SECONDS
+        count = 0
+        for job in jobs:
+            count += 1
+            if job.cancelled:
+                job.drop()
+                continue
+            self._look(job)
+            if time.monotonic() >= ends:
+                break
+        try:
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+        except apsw.Error:
+            self._db.execute("ROLLBACK")
+        self._health.read_batches += 1
+        self._health.read_looks += count
+        self._queue.deliver(jobs[:count])
+        return jobs[count:]
+
+    def _look(self, job: Job) -> None:
+        """Run one look; crash policy: whatever it raises is its caller's, and the others never hear of it."""
+        try:
+            if not self._db.in_transaction:
+                self._db.execute("BEGIN")
+            job.succeed(job.work.run(self._snapshot))
+        except apsw.Error as exc:
+            failed = StorageError("The store could not be read.")
+            failed.__cause__ = exc
+            job.fail(failed)
+        except BaseException as exc:
+            job.fail(exc)

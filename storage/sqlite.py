@@ -1,0 +1,170 @@
+"""The SQLite store put together: `open_store` for the server, `open_offline` for commands that need the database.
+
+Order of opening: directory, lock, writer's connection, migrations, readers; of closing: readers, writer (what is queued
+is committed, the log is folded in), lock. Closing is synchronous, so it happens in a cancelled scope as well.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+
+import apsw
+
+from storage import space
+from storage.engine import JobQueue, connect_reader, connect_writer, now_us
+from storage.errors import DataDirectoryError
+from storage.health import StoreHealth
+from storage.lock import DATABASE_NAME, DirectoryLock, prepare_directory
+from storage.migrate import migrate, steps
+from storage.options import StorageOptions
+from storage.protocols import Look, T, Unit
+from storage.readers import Readers
+from storage.snapshot import SqliteSnapshot
+from storage.upkeep import Upkeep
+from storage.writer import Writer, WriterThread
+
+
+class SqliteStore:
+    """`storage.protocols.Log` on SQLite. Made by `open_store`."""
+
+    def __init__(self, lock: DirectoryLock, upkeep: Upkeep, readers: Readers) -> None:
+        self._lock = lock
+        self._readers = readers
+        self._queue = JobQueue()
+        self._health = upkeep.health
+        self._writer = WriterThread(Writer(upkeep), upkeep, self._queue)
+
+    @property
+    def health(self) -> StoreHealth:
+        """How the store is."""
+        return self._health
+
+    async def commit(self, unit: Unit[T]) -> T:
+        """Run a unit and return its result once it is durable; outcomes as `Log.commit` says."""
+        result: T = await self._queue.submit(unit)
+        return result
+
+    async def read(self, look: Look[T]) -> T:
+        """Run a look on a reader, behind the limit of concurrent reads."""
+        return await self._readers.read(look)
+
+    def note_address(self, address: str) -> None:
+        """Write the address that this server listens on into the lock, for whoever finds it held."""
+        self._lock.note(address)
+
+    def close(self) -> None:
+        """Commit what is queued, close everything, let go of the directory. Blocks until that is done."""
+        self._readers.close()
+        self._queue.close()
+        self._writer.join()
+
+
+class OfflineStore:
+    """The store without a server: one unit or look at a time, on the caller's thread. Made by `open_offline`."""
+
+    def __init__(self, upkeep: Upkeep) -> None:
+        self._upkeep = upkeep
+        self._writer = Writer(upkeep)
+
+    def commit(self, unit: Unit[T]) -> T:
+        """Run a unit; the same outcomes as `Log.commit`."""
+        result: T = self._writer.run_one(unit)
+        return result
+
+    def read(self, look: Look[T]) -> T:
+        """Run a look."""
+        db = self._upkeep.db
+        db.execute("BEGIN")
+        try:
+            return look.run(SqliteSnapshot(db))
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+
+
+def _open_upkeep(
+    options: StorageOptions,
+    clock: Callable[[], int],
+    vfs: str | None,
+    free_bytes: Callable[[Path], int],
+) -> Upkeep:
+    """Open and migrate the database of a directory that is locked."""
+    database = options.data_dir / DATABASE_NAME
+    connect = partial(connect_writer, database, options.wal_limit_bytes, vfs)
+    try:
+        db = connect()
+        try:
+            migrate(db, steps(), clock, str(options.data_dir))
+        finally:
+            db.close(True)
+        return Upkeep(
+            database,
+            connect,
+            space.Space(options.data_dir, options.reserve_bytes, options.max_data_bytes, free_bytes),
+            StoreHealth(),
+            clock,
+            wal_limit_bytes=options.wal_limit_bytes,
+        )
+    except apsw.NotADBError as exc:
+        raise DataDirectoryError(
+            f"The file {DATABASE_NAME} in {options.data_dir} is not a Postroom database."
+        ) from exc
+    except apsw.Error as exc:
+        raise DataDirectoryError(f"The database in {options.data_dir} cannot be opened: {exc}.") from exc
+
+
+@asynccontextmanager
+async def open_store(
+    options: StorageOptions,
+    *,
+    clock: Callable[[], int] = now_us,
+    vfs: str | None = None,
+    free_bytes: Callable[[Path], int] = space.free_bytes,
+) -> AsyncIterator[SqliteStore]:
+    """Open the store for a server, making the data directory if there is none.
+
+    `clock` returns µs since the epoch; `vfs` names a SQLite VFS and `free_bytes` answers for the file system, both for
+    tests of faults. Raises `DataDirectoryError`. Nothing awaits here: opening and closing block for milliseconds.
+    """
+    prepare_directory(options.data_dir, create=True)
+    lock = DirectoryLock(options.data_dir)
+    try:
+        upkeep = _open_upkeep(options, clock, vfs, free_bytes)
+        try:
+            readers = Readers(
+                partial(connect_reader, options.data_dir / DATABASE_NAME, vfs),
+                upkeep.health,
+                max_concurrent=options.max_concurrent_reads,
+                slot_timeout_seconds=options.read_slot_timeout_seconds,
+            )
+        except BaseException:
+            upkeep.close()
+            raise
+        store = SqliteStore(lock, upkeep, readers)
+        try:
+            yield store
+        finally:
+            store.close()
+    finally:
+        lock.release()
+
+
+@contextmanager
+def open_offline(
+    options: StorageOptions, *, create: bool = False, clock: Callable[[], int] = now_us
+) -> Iterator[OfflineStore]:
+    """Open the store on the caller's thread, for a command that works while no server runs.
+
+    Raises `DataDirectoryError`: in use by a server, no database there (unless `create`), not ours, too new.
+    """
+    prepare_directory(options.data_dir, create=create)
+    lock = DirectoryLock(options.data_dir)
+    try:
+        upkeep = _open_upkeep(options, clock, None, space.free_bytes)
+        try:
+            yield OfflineStore(upkeep)
+        finally:
+            upkeep.close()
+    finally:
+        lock.release()

@@ -1,0 +1,219 @@
+"""`storage.protocols.Tx` on SQLite: the statements of a unit, few and in few shapes (engineering study, S6).
+
+One object serves every unit of a connection. It owns what must be undone in memory when a unit's savepoint is rolled
+back: the last `mid` that was given out. It knows nothing of transactions; those are the writer's.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+
+import apsw
+import msgspec
+
+from storage import bodies, rows, sweep
+from storage.errors import Fenced, InboxGone, SlugTaken
+from storage.records import (
+    Head,
+    InboxRecord,
+    InboxSettings,
+    NewEntry,
+    NewInbox,
+    Secret,
+    Seen,
+    Swept,
+    TokenRecord,
+)
+from storage.sql import Sql, in_groups, shaped
+
+EPOCH_BYTES = 8
+"""Of randomness in an epoch: two lives of an inbox never share one."""
+
+_seen = shaped(
+    lambda marks: f"SELECT key, seq, id, seen_at FROM seen_delivery WHERE inbox_id = ? AND key IN ({marks})"  # noqa: S608 — question marks only
+)
+
+
+class SqliteTx:
+    """The store inside a unit."""
+
+    def __init__(self, db: apsw.Connection, clock: Callable[[], int], stale_body_id: int) -> None:
+        self.sql = Sql(db)
+        self.last_mid = int(db.execute("SELECT last_mid FROM server").get)
+        self.shrink = False
+        self._clock = clock
+        self._now = 0
+        self._stale_body_id = stale_body_id
+
+    def start_unit(self) -> None:
+        """Begin the next unit: read the clock once for all of it."""
+        self._now = self._clock()
+
+    def now(self) -> int:
+        """Return the time of this unit."""
+        return self._now
+
+    # -- reading what a decision needs --------------------------------------------------------------------
+    def head(self, inbox_id: int) -> Head:
+        """Return the inbox's head."""
+        return rows.head_of(self.sql, inbox_id)
+
+    def inbox(self, inbox_id: int) -> InboxRecord:
+        """Return the inbox's record with its secrets."""
+        return rows.inbox_of(self.sql, inbox_id).record
+
+    def seen(self, inbox_id: int, keys: Sequence[bytes]) -> dict[bytes, Seen]:
+        """Return those of the keys that are remembered."""
+        found: dict[bytes, Seen] = {}
+        for group in in_groups(keys):
+            for key, *rest in self.sql.rows(_seen(len(group)), (inbox_id, *group)):
+                found[key] = Seen(*rest)
+        return found
+
+    # -- one inbox's turn -----------------------------------------------------------------------------------
+    def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> None:
+        """Insert messages and their home entries."""
+        bodies.adopt(self.sql, [entry.body_id for entry in entries if entry.body_id is not None])
+        first = self.last_mid + 1
+        self.last_mid += len(entries)
+        self.sql.insert(
+            "INSERT INTO message (mid, id, home_inbox, home_seq, home_epoch, received_at, size, body_kind, body_id,"
+            " facts, said, body)",
+            [
+                (mid, e.id, inbox_id, e.seq, epoch, e.received_at, e.size, *_content(e))
+                for mid, e in enumerate(entries, first)
+            ],
+        )
+        self.sql.insert(
+            "INSERT INTO entry (inbox_id, seq, mid, received_at, event_type, verified, size, home, origin)",
+            [
+                (inbox_id, e.seq, mid, e.received_at, e.event_type, e.verified, e.size, 1, inbox_id)
+                for mid, e in enumerate(entries, first)
+            ],
+        )
+
+    def remember(self, inbox_id: int, keys: Sequence[tuple[bytes, Seen]]) -> None:
+        """Remember dedupe keys."""
+        self.sql.insert(
+            "INSERT INTO seen_delivery (inbox_id, key, seen_at, seq, id)",
+            [(inbox_id, key, seen.seen_at, seen.seq, seen.id) for key, seen in keys],
+            "ON CONFLICT (inbox_id, key) DO UPDATE SET"
+            " seen_at = excluded.seen_at, seq = excluded.seq, id = excluded.id",
+        )
+
+    def advance(self, inbox_id: int, believed: Head, to: Head) -> None:
+        """Replace the head if it is still the one believed in."""
+        changed = self.sql.change(
+            "UPDATE inbox_head SET epoch = ?, latest_seq = ?, first_seq = ?, last_at = ?, live_rows = ?,"
+            " live_bytes = ?, dropped_rows = ?, dropped_bytes = ? WHERE inbox_id = ? AND epoch = ? AND latest_seq = ?",
+            (*msgspec.structs.astuple(to), inbox_id, believed.epoch, believed.latest_seq),
+        )
+        if changed != 1:
+            raise Fenced(f"inbox {inbox_id} is no longer at {believed.epoch}:{believed.latest_seq}")
+
+    def erase(self, inbox_id: int, seq: int) -> int | None:
+        """Delete one entry and remember the hole."""
+        return sweep.erase(self.sql, inbox_id, seq, self._now)
+
+    def drop_before(self, inbox_id: int, seq: int) -> None:
+        """Leave the entries below `seq` to `sweep`."""
+        sweep.leave(self.sql, inbox_id, seq)
+
+    # -- administration ---------------------------------------------------------------------------------------
+    def create_inbox(self, new: NewInbox) -> InboxRecord:
+        """Create an inbox."""
+        inbox_id = self.sql.value(
+            "INSERT INTO inbox (slug, kind, name, created_at, settings) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (slug) DO NOTHING RETURNING inbox_id",
+            (new.slug, new.kind, new.name, self._now, msgspec.json.encode(new.settings)),
+        )
+        if inbox_id is None:
+            raise SlugTaken(new.slug)
+        self.sql.change(
+            "INSERT INTO inbox_head (inbox_id, epoch) VALUES (?, ?)",
+            (inbox_id, secrets.token_hex(EPOCH_BYTES)),
+        )
+        for secret in new.secrets:
+            self._put_secret(inbox_id, secret)
+        return self.inbox(inbox_id)
+
+    def change_inbox(self, inbox_id: int, name: str, settings: InboxSettings) -> None:
+        """Replace name and settings."""
+        changed = self.sql.change(
+            "UPDATE inbox SET name = ?, settings = ? WHERE inbox_id = ? AND state = 'live'",
+            (name, msgspec.json.encode(settings), inbox_id),
+        )
+        if changed != 1:
+            raise InboxGone(f"inbox {inbox_id}")
+
+    def delete_inbox(self, inbox_id: int) -> None:
+        """Free the slug and hide the inbox; head and secrets go at once, the rest by `sweep`."""
+        changed = self.sql.change(
+            "UPDATE inbox SET state = 'deleting', slug = NULL WHERE inbox_id = ? AND state = 'live'",
+            (inbox_id,),
+        )
+        if changed != 1:
+            raise InboxGone(f"inbox {inbox_id}")
+        self.sql.change("DELETE FROM inbox_head WHERE inbox_id = ?", (inbox_id,))
+        self.sql.change("DELETE FROM secret WHERE inbox_id = ?", (inbox_id,))
+        sweep.leave(self.sql, inbox_id, sweep.EVERYTHING)
+
+    def put_secret(self, inbox_id: int, secret: Secret) -> None:
+        """Add or replace a secret."""
+        self.head(inbox_id)
+        self._put_secret(inbox_id, secret)
+
+    def _put_secret(self, inbox_id: int, secret: Secret) -> None:
+        self.sql.change(
+            "INSERT OR REPLACE INTO secret (inbox_id, name, value, added_at) VALUES (?, ?, ?, ?)",
+            (inbox_id, secret.name, secret.value.reveal(), secret.added_at),
+        )
+
+    def drop_secret(self, inbox_id: int, name: str) -> bool:
+        """Remove a secret."""
+        self.head(inbox_id)
+        return self.sql.change("DELETE FROM secret WHERE inbox_id = ? AND name = ?", (inbox_id, name)) == 1
+
+    def put_token(self, token: TokenRecord) -> None:
+        """Insert or replace a token."""
+        marks = ", ".join("?" * len(msgspec.structs.fields(TokenRecord)))
+        replaced = ", ".join(f"{name} = excluded.{name}" for name in rows.COLUMNS_OF_TOKEN.split(", ")[1:])
+        self.sql.change(
+            f"INSERT INTO token ({rows.COLUMNS_OF_TOKEN}) VALUES ({marks})"  # noqa: S608 — constants
+            f" ON CONFLICT (token_id) DO UPDATE SET {replaced}",
+            rows.token_row(token),
+        )
+
+    def touch_tokens(self, used: Iterable[tuple[str, int]]) -> None:
+        """Move `last_used_at` forward."""
+        for token_id, used_at in used:
+            self.sql.change(
+                "UPDATE token SET last_used_at = ?1 WHERE token_id = ?2 AND coalesce(last_used_at, -1) < ?1",
+                (used_at, token_id),
+            )
+
+    # -- large bodies -------------------------------------------------------------------------------------------
+    def stage_body(self) -> int:
+        """Return a new body id."""
+        return bodies.stage(self.sql, self._now)
+
+    def put_chunk(self, body_id: int, n: int, data: bytes) -> None:
+        """Add a piece of a staged body. Raises `NotStored` when the body is not staged any more."""
+        bodies.put_chunk(self.sql, body_id, n, data)
+
+    def discard_body(self, body_id: int) -> None:
+        """Drop a staged body."""
+        bodies.discard(self.sql, body_id)
+
+    # -- housekeeping ---------------------------------------------------------------------------------------------
+    def sweep(self, max_rows: int, max_bytes: int) -> Swept:
+        """Delete one slice, also bounded by 5 ms."""
+        return sweep.Slice(self.sql, max_rows, max_bytes).run(self._stale_body_id, shrink=self.shrink)
+
+    def forget_seen(self, before_us: int, max_rows: int) -> int:
+        """Forget old dedupe keys."""
+        return sweep.forget_seen(self.sql, before_us, max_rows)
+
+
+def _content(entry: NewEntry) -> tuple[int, int | None, bytes, bytes, bytes | None]:
+    """Return the last columns of a message; an empty body is NULL."""
+    return entry.body_kind, entry.body_id, entry.facts, entry.said, entry.body or None

@@ -1,0 +1,233 @@
+"""The writing connection's upkeep: the states of the store, the ways out of a fault, the write-ahead log.
+
+`Upkeep` owns the connection and the `SqliteTx` on it, and alone replaces them. States, as in `health`:
+
+- `open`: everything is accepted.
+- `full`: nothing that grows the database is accepted (engineering study, S3); everything else is.
+- `degraded`: nothing is written; once a second the connection is opened anew and a test transaction is committed.
+- `closed`.
+
+It is called by whoever runs the writer, on the writer's thread, between transactions. None of its methods raises.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from storage.engine import WRITER_BUSY_MS
+from storage.errors import StorageError
+from storage.health import StoreHealth
+from storage.space import Space
+from storage.tx import SqliteTx
+
+PROBE_SECONDS = 1.0
+"""Between two looks at a store that is degraded or full."""
+
+IDLE_CHECKPOINT_SECONDS = 1.0
+"""Quiet time after which the write-ahead log is folded into the database and truncated."""
+
+CHECKPOINT_RETRY_SECONDS = 0.25
+"""Between two tries to truncate a log that is over its limit: a reader may be in the way."""
+
+DEGRADED = "The disk reported an error; the store takes no writes until a test write succeeds."
+FULL = "The disk is full; nothing new is stored until there is room again."
+
+
+class Upkeep:
+    """The connection that writes, and how it is. Not thread-safe: one caller at a time.
+
+    Opening raises `apsw.Error` and `DataDirectoryError`; `connect` must return a migrated database. `monotonic` is the
+    clock of the intervals above, in seconds.
+    """
+
+    def __init__(
+        self,
+        database: Path,
+        connect: Callable[[], apsw.Connection],
+        space: Space,
+        health: StoreHealth,
+        clock: Callable[[], int],
+        *,
+        wal_limit_bytes: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.health = health
+        self._wal = Path(f"{database}-wal")
+        self._connect = connect
+        self._space = space
+        self._clock = clock
+        self._wal_limit_bytes = wal_limit_bytes
+        self._monotonic = monotonic
+        self._probe_at = 0.0
+        self._written_at = monotonic()
+        self._checkpointed_at = float("-inf")
+        self._used_bytes = 0
+        self._abandoned = False
+        self.db = connect()
+        # AUTOINCREMENT remembers the highest id ever given out: what is staged up to it is from before this start.
+        stale = self.db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'body_staged'").get
+        self._stale_body_id = int(stale or 0)
+        self.tx = SqliteTx(self.db, clock, self._stale_body_id)
+        self._note_wal()
+        self._look_at_space()
+
+    # -- between transactions --------------------------------------------------------------------------------
+    def look(self) -> None:
+        """Bring the state up to date before a transaction: probe if it is time, look at the room there is."""
+        if self.health.state == "degraded":
+            if self._monotonic() >= self._probe_at:
+                self.reopen()
+        else:
+            self._look_at_space()
+
+    def after_commit(self) -> None:
+        """Note the size of the log; truncate it when it is over its limit, or when every byte counts."""
+        self._written_at = self._monotonic()
+        self._note_wal()
+        over = self.health.wal_bytes > self._wal_limit_bytes or self.health.state == "full"
+        if over and self._written_at - self._checkpointed_at >= CHECKPOINT_RETRY_SECONDS:
+            self._checkpoint()
+
+    def seconds_until_due(self) -> float | None:
+        """Return how long `tick` has nothing to do; None: until something is written."""
+        if self.health.state in ("degraded", "full"):
+            due = self._probe_at
+        elif self.health.wal_bytes:
+            due = max(self._written_at, self._checkpointed_at) + IDLE_CHECKPOINT_SECONDS
+        else:
+            return None
+        return max(0.0, due - self._monotonic())
+
+    def tick(self) -> None:
+        """Do what is due while nothing waits: the probe of a bad state, the checkpoint of an idle store."""
+        if self.seconds_until_due() != 0:
+            return
+        if self.health.state == "degraded":
+            self.reopen()
+        else:
+            self._checkpoint()
+            self._look_at_space()
+
+    def close(self) -> None:
+        """Fold the log into the database and close."""
+        if self.health.state != "degraded":
+            self._checkpoint()
+        self.abandon()
+        self.health.become("closed", "The store is closed.")
+
+    # -- ways out of a fault ----------------------------------------------------------------------------------
+    def repair(self, cause: BaseException) -> None:
+        """Get out of a fault, into `open`, `full` or `degraded`."""
+        if self._abandoned or not isinstance(cause, apsw.FullError | apsw.BusyError):
+            self.reopen()
+        elif isinstance(cause, apsw.FullError):
+            self._make_room()
+        # Busy: somebody else holds the write lock; nothing of ours is broken.
+
+    def reopen(self) -> None:
+        """Replace the connection and commit a probe: `open` (or `full`) when both work, else `degraded`."""
+        self.abandon()
+        try:
+            self.db = self._connect()
+            self.tx = SqliteTx(self.db, self._clock, self._stale_body_id)
+            self._abandoned = False
+            self.db.execute("BEGIN IMMEDIATE")
+            self.db.execute("UPDATE server SET commits = commits + 1")
+            self.db.execute("COMMIT")
+        except apsw.FullError:
+            self._end_transaction()
+            self._make_room()
+        except (apsw.Error, StorageError):
+            self.abandon()
+            self._probe_at = self._monotonic() + PROBE_SECONDS
+            self.health.become("degraded", DEGRADED)
+        else:
+            self.health.reopened += 1
+            self._note_wal()
+            self._look_at_space()
+
+    def abandon(self) -> None:
+        """Close the connection, which rolls back what is open; `repair` opens another."""
+        self._abandoned = True
+        try:
+            self.db.close(True)
+        except apsw.Error:
+            return  # nobody uses it again in any case
+
+    def _end_transaction(self) -> None:
+        try:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+        except apsw.Error:
+            self.abandon()
+
+    # -- room on the disk ---------------------------------------------------------------------------------------
+    def _make_room(self) -> None:
+        """Give up the reserve so that a checkpoint and deletions can run; `full` unless that was enough."""
+        self._space.give_up()
+        self._checkpoint()
+        self._space.restore()
+        if self._space.held:
+            self._look_at_space()
+        else:
+            self._become_full(FULL)
+
+    def _look_at_space(self) -> None:
+        """Move between `open` and `full` by the room there is: one statvfs."""
+        reason = self._space.shortage(self._used())
+        if not reason and not self._space.held:
+            self._space.restore()
+            reason = "" if self._space.held else FULL
+        if reason:
+            self._become_full(reason)
+        elif self.health.state != "open":
+            self.health.become("open")
+        self.tx.shrink = bool(reason)
+
+    def _become_full(self, reason: str) -> None:
+        self._probe_at = self._monotonic() + PROBE_SECONDS
+        self.tx.shrink = True
+        if (self.health.state, self.health.reason) != ("full", reason):
+            self.health.become("full", reason)
+
+    def _used(self) -> int:
+        """Return the bytes of the database that are in use; looked up only where they are limited."""
+        if self._space.max_data_bytes is not None:
+            try:
+                pages = (
+                    self.db.execute("PRAGMA page_count").get - self.db.execute("PRAGMA freelist_count").get
+                )
+                self._used_bytes = pages * self.db.execute("PRAGMA page_size").get
+            except apsw.Error:
+                return self._used_bytes  # the next transaction meets the same fault, and has a rule for it
+        return self._used_bytes
+
+    # -- the write-ahead log --------------------------------------------------------------------------------------
+    def _note_wal(self) -> None:
+        try:
+            self.health.wal_bytes = os.stat(self._wal).st_size
+        except OSError:
+            self.health.wal_bytes = 0
+
+    def _checkpoint(self) -> None:
+        """Fold the log into the database and truncate it, without waiting for readers.
+
+        A failure loses nothing: what is committed stays in the log, and the next write meets the same disk.
+        """
+        self._checkpointed_at = self._monotonic()
+        try:
+            self.db.set_busy_timeout(0)
+            self.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self.health.checkpoints += 1
+        except apsw.BusyError:
+            pass  # a reader is in the way; what could be folded in has been
+        except apsw.Error:
+            self.health.checkpoint_errors += 1
+        try:
+            self.db.set_busy_timeout(WRITER_BUSY_MS)
+        except apsw.Error:
+            self.health.checkpoint_errors += 1
+        self._note_wal()

@@ -1,0 +1,80 @@
+"""`python -m tests.bench`: run the cases, show the table, write `bench-results.json`."""
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from tests.bench.cases import CASES
+from tests.bench.figures import Figure
+from tests.bench.harness import FULL, QUICK, Bench, LoadFailed
+from tests.bench.machine import describe, disk_directory
+from tests.bench.processes import ServerFailed
+from tests.bench.report import all_met, as_table, write_json
+from tests.bench.subject import NotWhatItSays
+
+EXIT_FAILED = 1
+EXIT_GOAL_MISSED = 3
+EXIT_INTERRUPTED = 130
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Fewer and shorter rounds: a rough idea in a few seconds.")
+@click.option(
+    "--only", multiple=True, type=click.Choice(sorted(CASES)), help="Run this case only; repeatable."
+)
+@click.option("--strict", is_flag=True, help=f"Exit with {EXIT_GOAL_MISSED} when a goal is missed.")
+@click.option("--rounds", type=click.IntRange(1), help="Rounds of each case, instead of the usual number.")
+@click.option(
+    "--directory",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where data directories are made; the first usual place on a disk unless given.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("bench-results.json"),
+    show_default=True,
+    help="Where the figures go.",
+)
+def main(
+    quick: bool, only: tuple[str, ...], strict: bool, rounds: int | None, directory: Path | None, output: Path
+) -> None:
+    """Measure Postroom against what it stands on, as ratios within one run."""
+    signal.signal(signal.SIGTERM, _end)
+    console = Console()
+    where = disk_directory(directory)
+    effort = QUICK if quick else FULL
+    if rounds is not None:
+        effort = type(effort)(rounds, effort.requests)
+    bench = Bench(effort, where, console)
+    for line in describe(where):
+        bench.note(line)
+    figures: list[Figure] = []
+    try:
+        for name, measure in CASES.items():
+            if not only or name in only:
+                figures += measure(bench)
+    except (ServerFailed, LoadFailed, NotWhatItSays) as error:
+        console.print(f"[red]bench:[/] {error}", highlight=False)
+        sys.exit(EXIT_FAILED)
+    except KeyboardInterrupt:
+        console.print("bench: interrupted; no figures were written.")
+        sys.exit(EXIT_INTERRUPTED)
+    console.print(as_table(figures))
+    write_json(figures, output)
+    console.print(f"Written to {output}.")
+    if strict and not all_met(figures):
+        sys.exit(EXIT_GOAL_MISSED)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Let SIGTERM unwind like ctrl-C, so that servers and directories go."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

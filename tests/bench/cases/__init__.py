@@ -1,0 +1,11 @@
+"""The cases, by the name that `--only` takes; each module has `NAME` and `measure(bench)`."""
+
+from collections.abc import Callable
+
+from tests.bench.cases import ingest
+from tests.bench.figures import Figure
+from tests.bench.harness import Bench
+
+CASES: dict[str, Callable[[Bench], list[Figure]]] = {
+    ingest.NAME: ingest.measure,
+}

@@ -1,0 +1,96 @@
+"""How a case is measured: contenders take turns, round after round, beside a progress bar.
+
+Interleaving (A B C A B C …) lets a slow minute of the machine fall on all contenders alike. One round before
+the first is not counted: it fills caches, starts actors and lets servers reach their steady state.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tests.bench.client import Exchange, Job
+from tests.bench.signed import Deliveries
+
+CLIENT_SECONDS = 300.0
+"""One round of the load client; far above what any server needs for it."""
+
+CLIENT_NEAR_LIMIT = 0.5
+"""A client busier than this share of a core begins to measure itself; the run says so."""
+
+T = TypeVar("T")
+
+
+class Effort(msgspec.Struct, frozen=True):
+    """How long to measure. `requests` is for one round of one contender."""
+
+    rounds: int
+    requests: int
+
+
+FULL = Effort(rounds=9, requests=4000)
+QUICK = Effort(rounds=3, requests=1000)
+
+
+class LoadFailed(Exception):
+    """The load client ended with an error; the message says which."""
+
+
+class Bench:
+    """One run: its effort, its directory on the disk, its screen."""
+
+    def __init__(self, effort: Effort, directory: Path, console: Console) -> None:
+        self.effort = effort
+        self.directory = directory
+        self.console = console
+
+    def note(self, text: str) -> None:
+        """Print a line that belongs to the figures but is none."""
+        self.console.print(text, style="dim", highlight=False, soft_wrap=True)
+
+    def rounds(self, title: str, contenders: Mapping[str, Callable[[int], T]]) -> dict[str, list[T]]:
+        """Let each contender measure once a round and return what they measured, by their names.
+
+        They are called with the number of the round; round 0 is the one that is not counted.
+        """
+        measured: dict[str, list[T]] = {name: [] for name in contenders}
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self.console, transient=True) as progress:
+            bar = progress.add_task(title, total=(self.effort.rounds + 1) * len(contenders))
+            for number in range(self.effort.rounds + 1):
+                for name, measure in contenders.items():
+                    what = f"round {number} of {self.effort.rounds}" if number else "warming up"
+                    progress.update(bar, description=f"{title}: {what}, {name}")
+                    result = measure(number)
+                    if number:
+                        measured[name].append(result)
+                    progress.advance(bar)
+        return measured
+
+
+def load(deliveries: Deliveries, connections: int) -> Exchange:
+    """Send deliveries from a process of its own. Raises `LoadFailed`."""
+    job = msgspec.json.encode(Job(deliveries, connections))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.bench.client"],
+            input=job,
+            capture_output=True,
+            timeout=CLIENT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LoadFailed(f"the load client was not done after {CLIENT_SECONDS:g} s") from error
+    if done.returncode != 0:
+        raise LoadFailed(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+    return msgspec.json.decode(done.stdout, type=Exchange)

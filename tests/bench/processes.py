@@ -1,0 +1,105 @@
+"""Servers as processes of their own: started on a free port of the loopback, ended by their own pid whatever
+happens.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import psutil  # type: ignore[import-untyped]  # it ships no type information
+
+START_SECONDS = 30.0
+"""A server that has not said its address by then will not: starts take under 2 s on a slow machine."""
+
+STOP_SECONDS = 15.0
+"""A little more than Postroom's own SHUTDOWN_SECONDS; then it is killed."""
+
+POLL_SECONDS = 0.02
+
+LOG_TAIL_LINES = 20
+
+ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)")
+
+
+class ServerFailed(Exception):
+    """A server did not start or ended by itself; the message carries the end of its log."""
+
+
+class Server(msgspec.Struct, frozen=True):
+    """A running server."""
+
+    name: str
+    pid: int
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Its base URL."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that it has used so far, all threads, user and system."""
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
+
+@contextmanager
+def running(
+    name: str, arguments: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """Run `python ARGUMENTS` until the block is left; its log is `directory/NAME.log`.
+
+    The server says its address (`http://127.0.0.1:PORT`) on stdout or stderr once it answers. Variables of
+    the surroundings that begin with `POSTROOM_` are not passed on. Raises `ServerFailed`.
+    """
+    log = directory / f"{name}.log"
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("POSTROOM_")}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**inherited, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            start_new_session=True,  # ctrl-C is for us; we end the servers in order
+        )
+    try:
+        port = _wait_for_address(name, process, log)
+        yield Server(name, process.pid, port)
+        if process.poll() is not None:
+            raise ServerFailed(f"{name} ended by itself ({process.returncode}):\n{_tail(log)}")
+    finally:
+        _stop(process)
+
+
+def _wait_for_address(name: str, process: "subprocess.Popen[bytes]", log: Path) -> int:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise ServerFailed(f"{name} did not start ({process.returncode}):\n{_tail(log)}")
+        if found := ADDRESS.search(log.read_text(encoding="utf-8", errors="replace")):
+            return int(found[1])
+        time.sleep(POLL_SECONDS)
+    raise ServerFailed(f"{name} gave no address within {START_SECONDS:g} s:\n{_tail(log)}")
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(lines[-LOG_TAIL_LINES:])

@@ -1,0 +1,71 @@
+"""How figures are told: a table on the screen and `bench-results.json`.
+
+The file is a JSON list of `{name, ratio, baseline, median, spread, goal, met}`; `goal` and `met` are null for
+figures that only inform.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from tests.bench.figures import Figure
+
+
+def as_json(figures: Sequence[Figure]) -> str:
+    """Return the figures as the JSON text of `bench-results.json`, one figure a line."""
+    lines = ",\n".join("  " + json.dumps(figure.as_record(), ensure_ascii=False) for figure in figures)
+    return f"[\n{lines}\n]\n" if figures else "[]\n"
+
+
+def write_json(figures: Sequence[Figure], path: Path) -> None:
+    """Write `bench-results.json`."""
+    path.write_text(as_json(figures), encoding="utf-8")
+
+
+def all_met(figures: Sequence[Figure]) -> bool:
+    """Return whether no goal was missed."""
+    return all(figure.met is not False for figure in figures)
+
+
+def as_table(figures: Sequence[Figure]) -> Table:
+    """Return the figures as a table."""
+    table = Table(title="Postroom, as ratios within this run")
+    table.add_column("figure")
+    table.add_column("median", justify="right")
+    table.add_column("against")
+    table.add_column("ratio", justify="right")
+    table.add_column("spread", justify="right")
+    table.add_column("goal", justify="right")
+    table.add_column("met")
+    for figure in figures:
+        table.add_row(
+            figure.name,
+            f"{_short(figure.median)} {figure.unit}",
+            figure.baseline,
+            f"{figure.ratio:.2f} ×",
+            f"± {figure.spread / 2:.2f}",
+            _goal(figure),
+            _verdict(figure),
+        )
+    return table
+
+
+def _goal(figure: Figure) -> str:
+    if figure.goal is None:
+        return "–"
+    return f"{'≥' if figure.better == 'higher' else '≤'} {figure.goal:g} ×"
+
+
+def _verdict(figure: Figure) -> str:
+    if figure.met is None:
+        return "–"
+    return "[green]yes[/]" if figure.met else "[red]no[/]"
+
+
+def _short(value: float) -> str:
+    """Return a number with three significant digits, thousands as whole numbers."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

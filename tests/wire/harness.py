@@ -1,0 +1,160 @@
+"""The whole HTTP stack over memory streams: real Hypercorn, h11, front and actors; no socket, no thread, any
+clock.
+
+With `MockClock(autojump_threshold=0)` and the thread-free store, minutes pass in milliseconds, and every byte
+on the wire can be asserted. What needs the kernel (resets, timeouts of TCP, descriptors) is tested in
+`tests/live/`.
+"""
+
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+import trio.testing
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.trio.lifespan import Lifespan
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+
+from actors.service import Service
+from storage.memory import MemoryStore
+from storage.records import InboxRecord, InboxSettings, NewInbox, TokenKind
+from tests.actors.world import World, running
+from tests.wire.client import Client
+from web.auth import Authenticator
+from web.front import Front
+from web.health import Health
+from web.ingest import Ingest
+from web.options import WebOptions
+from web.routes import Route
+from web.serve import ServerConfig
+from web.upstream import Connection, Connections
+
+PEER = ("192.0.2.7", 40_000)
+"""The address that every client of these tests has."""
+
+
+class PipeSocket:
+    """What the server asks of a socket, for one end of a memory stream."""
+
+    family = socket.AF_INET
+
+    def __init__(self, stream: trio.StapledStream[Any, Any]) -> None:
+        self._stream = stream
+
+    def getpeername(self) -> tuple[str, int]:
+        return PEER
+
+    def getsockname(self) -> tuple[str, int]:
+        return ("192.0.2.1", 80)
+
+    def shutdown(self, how: int) -> None:
+        """End both directions, as `SHUT_RDWR` does: whoever waits in them is woken."""
+        self._stream.receive_stream.put_eof()
+        self._stream.send_stream.close()
+
+
+class PipeStream:
+    """The server's end of a memory stream, dressed as a socket stream."""
+
+    def __init__(self, stream: trio.StapledStream[Any, Any]) -> None:
+        self._stream = stream
+        self.socket = PipeSocket(stream)
+
+    async def send_all(self, data: bytes) -> None:
+        await self._stream.send_all(data)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        data: bytes = await self._stream.receive_some(max_bytes)
+        return data
+
+    async def send_eof(self) -> None:
+        await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class Wire:
+    """A server without sockets. `connect` gives a client with a connection of its own."""
+
+    def __init__(self, world: World, front: Front, options: WebOptions, nursery: trio.Nursery) -> None:
+        self.world = world
+        self.service: Service = world.service
+        self.front = front
+        self.context = WorkerContext(None)
+        self.connections = Connections(options)
+        self._config = ServerConfig(options)
+        self._app = ASGIWrapper(front)
+        self._nursery = nursery
+
+    def connect(self) -> Client:
+        """Open a connection."""
+        ours, theirs = trio.testing.memory_stream_pair()
+        connection = Connection(
+            self.connections, self._app, self._config, self.context, ConnectionState({}), PipeStream(theirs)
+        )
+        self._nursery.start_soon(connection.run)
+        return Client(ours)
+
+    async def inbox(self, slug: str = "demo", **settings: Any) -> InboxRecord:
+        """Make a webhook inbox."""
+        return await self.service.create_inbox(NewInbox(slug, "webhook", "", InboxSettings(**settings)))
+
+    async def token(self, kind: TokenKind = "admin", inboxes: Sequence[str] | None = None) -> tuple[str, str]:
+        """Issue a token and return the header that carries it."""
+        record, text = self.world.tokens.draft(kind, inboxes=inboxes)
+        await self.world.tokens.create(record)
+        return ("Authorization", f"Bearer {text}")
+
+
+def front_of(
+    world: World,
+    spool_dir: Path,
+    web: WebOptions,
+    stopping: trio.Event,
+    *,
+    hot: Sequence[Route] = (),
+    administration: Sequence[Route] = (),
+) -> Front:
+    """Return the application over a world of actors; also for tests that serve it on a socket."""
+    return Front(
+        ingest=Ingest(world.service, web, spool_dir),
+        health=Health(world.service, stopping),
+        authenticator=Authenticator(world.tokens),
+        hot=hot,
+        administration=administration,
+        options=web,
+        stopping=stopping,
+    )
+
+
+@asynccontextmanager
+async def wire(
+    spool_dir: Path,
+    *,
+    store: MemoryStore | None = None,
+    hot: Sequence[Route] = (),
+    administration: Sequence[Route] = (),
+    stopping: trio.Event | None = None,
+    **options: Any,
+) -> AsyncIterator[Wire]:
+    """Run the stack; `options` are those of `WebOptions`. At the end every connection is shut down."""
+    web = WebOptions(**options)
+    ends = trio.Event() if stopping is None else stopping
+    async with running(store) as world, trio.open_nursery() as nursery:
+        front = front_of(world, spool_dir, web, ends, hot=hot, administration=administration)
+        lifespan = Lifespan(ASGIWrapper(front), ServerConfig(web), {})
+        await nursery.start(lifespan.handle_lifespan)
+        await lifespan.wait_for_startup()
+        served = Wire(world, front, web, nursery)
+        nursery.start_soon(served.connections.watch)
+        yield served
+        await served.context.terminated.set()
+        served.connections.shut_down_all()
+        await served.connections.wait_until_none()
+        await lifespan.wait_for_shutdown()
+        nursery.cancel_scope.cancel()

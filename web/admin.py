@@ -1,0 +1,235 @@
+"""Administration over REST: inboxes, their secrets and content, tokens (surface, section 5). For admin tokens.
+
+Any other valid token gets 403 before anything is looked up, so it learns nothing. A change of an inbox is a command in
+its actor's mailbox, decided on the settings in force at that moment. `GET /v1/me` is the one route here for every
+token.
+"""
+
+import secrets
+
+import msgspec
+
+from actors.commands import ChangeInbox, DropSecret, PutSecret
+from actors.service import Service
+from storage.clock import wall_clock_us
+from storage.records import InboxListing, InboxRecord
+from web.decoding import time_argument
+from web.errors import ApiError, invalid, no_such_inbox
+from web.grammar import format_time, is_reserved_slug
+from web.http import Answer, Request
+from web.options import WebOptions
+from web.params import (
+    CreateToken,
+    ListTokens,
+    apply_patch,
+    decode_create,
+    decode_patch,
+    from_json,
+    from_query,
+    json_object,
+    new_inbox,
+    patch_token,
+    secret_record,
+)
+from web.params import PutSecret as PutSecretForm
+from web.reads import principal_of
+from web.routes import Route
+from web.views import SecretView, TokenPage, inbox_view, token_view
+
+SLUG_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
+"""Without l, o, 0 and 1: a drawn slug may be read aloud or typed."""
+SLUG_LENGTH = 20
+"""Of 32 letters: 100 random bits, so that the address of an inbox created without a slug cannot be guessed."""
+
+NO_CONTENT = Answer(204)
+
+
+def draw_slug() -> str:
+    """Return an unguessable slug."""
+    return "".join(secrets.choice(SLUG_ALPHABET) for _ in range(SLUG_LENGTH))
+
+
+class Admin:
+    """The administration's routes over one service."""
+
+    def __init__(self, service: Service, options: WebOptions) -> None:
+        self._service = service
+        self._options = options
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the table of routes, for Quart."""
+        inbox = "/v1/inboxes/{slug}"
+        return (
+            Route("POST", "/v1/inboxes", self.create_inbox),
+            Route("GET", inbox, self.show_inbox),
+            Route("PATCH", inbox, self.change_inbox),
+            Route("DELETE", inbox, self.delete_inbox),
+            Route("POST", inbox + ":purge", self.purge),
+            Route("POST", inbox + "/secrets", self.put_secret),
+            Route("DELETE", inbox + "/secrets/{name}", self.drop_secret),
+            Route("DELETE", inbox + "/messages/{seq}", self.erase),
+            Route("POST", "/v1/tokens", self.create_token),
+            Route("GET", "/v1/tokens", self.list_tokens),
+            Route("PATCH", "/v1/tokens/{token_id}", self.change_token),
+            Route("DELETE", "/v1/tokens/{token_id}", self.revoke_token),
+            Route("GET", "/v1/me", self.me),
+        )
+
+    # -- inboxes -------------------------------------------------------------------------------------------
+    async def create_inbox(self, request: Request) -> Answer:
+        """`POST /v1/inboxes`: 201 with the inbox and, if asked for, the text of a token that reads it."""
+        require_admin(request)
+        form = decode_create(await request.read_body(), self._options.retention)
+        slug = form.slug or draw_slug()
+        new = new_inbox(form, slug=slug, default_retention=self._options.retention, now_us=wall_clock_us())
+        token, text = None, None
+        if form.issue_token:
+            token, text = self._service.tokens.draft("agent", inboxes=[slug], name=slug)
+        await self._service.create_inbox(new, token)
+        view = msgspec.to_builtins(inbox_view(await self._listing(slug), self._base_url(request)))
+        if text is not None:
+            view["token"] = text
+        return Answer(201, msgspec.json.encode(view))
+
+    async def show_inbox(self, request: Request) -> Answer:
+        """`GET /v1/inboxes/{slug}`: the inbox with all its settings."""
+        require_admin(request)
+        return await self._inbox_answer(request)
+
+    async def change_inbox(self, request: Request) -> Answer:
+        """`PATCH /v1/inboxes/{slug}`: a merge patch. Any patch, an empty one too, ends the inbox's quarantine."""
+        require_admin(request)
+        patch = decode_patch(await request.read_body())
+        inbox = await self._inbox(request)
+        retention = self._options.retention
+        self._service.registry.lift(inbox.inbox_id)
+        await self._service.change_inbox(
+            inbox.inbox_id,
+            ChangeInbox(lambda name, settings: apply_patch(name, settings, patch, retention)),
+        )
+        return await self._inbox_answer(request)
+
+    async def delete_inbox(self, request: Request) -> Answer:
+        """`DELETE /v1/inboxes/{slug}`: 204. The slug is free at once; the rows go in slices."""
+        require_admin(request)
+        await self._service.delete_inbox((await self._inbox(request)).inbox_id)
+        return NO_CONTENT
+
+    async def purge(self, request: Request) -> Answer:
+        """`POST /v1/inboxes/{slug}:purge`: drop every message, keep the numbering. `{"purged"}`: how many."""
+        require_admin(request)
+        dropped = await self._service.purge((await self._inbox(request)).inbox_id)
+        return Answer(200, msgspec.json.encode({"purged": dropped}))
+
+    async def put_secret(self, request: Request) -> Answer:
+        """`POST …/secrets`: 201. Secrets of other names stay active, so that a rotation loses nothing."""
+        require_admin(request)
+        form = from_json(PutSecretForm, await request.read_body())
+        inbox = await self._inbox(request)
+        secret = secret_record(form, inbox, wall_clock_us())
+        await self._service.change_inbox(inbox.inbox_id, PutSecret(secret))
+        return Answer(201, msgspec.json.encode(SecretView(secret.name, format_time(secret.added_at))))
+
+    async def drop_secret(self, request: Request) -> Answer:
+        """`DELETE …/secrets/{name}`: 204; signatures made with it fail from the next request on."""
+        require_admin(request)
+        inbox = await self._inbox(request)
+        await self._service.change_inbox(inbox.inbox_id, DropSecret(request.params["name"]))
+        return NO_CONTENT
+
+    async def erase(self, request: Request) -> Answer:
+        """`DELETE …/messages/{seq}`: 204. The content is gone, the seq stays used."""
+        require_admin(request)
+        inbox = await self._inbox(request)
+        text = request.params["seq"]
+        if not (text.isascii() and text.isdecimal() and len(text) < 19):
+            raise invalid("seq", "Expected an integer.")
+        await self._service.erase(inbox.inbox_id, int(text))
+        return NO_CONTENT
+
+    # -- tokens --------------------------------------------------------------------------------------------
+    async def create_token(self, request: Request) -> Answer:
+        """`POST /v1/tokens`: 201 with the token's text, which is shown this once."""
+        require_admin(request)
+        form = from_json(CreateToken, await request.read_body())
+        self._check_scope(form)
+        inboxes = None if form.kind == "admin" or form.inboxes == "all" else form.inboxes
+        expires_at = None if form.expires_at is None else time_argument("expires_at", form.expires_at)
+        token, text = self._service.tokens.draft(
+            form.kind, inboxes=inboxes, name=form.name, expires_at=expires_at
+        )
+        await self._service.tokens.create(token)
+        view = msgspec.to_builtins(token_view(token))
+        return Answer(201, msgspec.json.encode({"token_id": token.token_id, "token": text, **view}))
+
+    async def list_tokens(self, request: Request) -> Answer:
+        """`GET /v1/tokens`: tokens that are not revoked, the oldest first, without their text."""
+        require_admin(request)
+        params = from_query(ListTokens, request.raw_query)
+        found = self._service.tokens.page(params.after, params.limit + 1)
+        more = len(found) > params.limit
+        views = [token_view(token) for token in found[: params.limit]]
+        page = TokenPage(views, truncated=more, next_after=views[-1].token_id if more else None)
+        return Answer(200, msgspec.json.encode(page))
+
+    async def change_token(self, request: Request) -> Answer:
+        """`PATCH /v1/tokens/{token_id}`: a merge patch of scope, name and expiry."""
+        require_admin(request)
+        patch = json_object(await request.read_body())
+        token = await self._service.tokens.change(
+            request.params["token_id"], lambda token: patch_token(token, patch)
+        )
+        return Answer(200, msgspec.json.encode(token_view(token)))
+
+    async def revoke_token(self, request: Request) -> Answer:
+        """`DELETE /v1/tokens/{token_id}`: 204; the token fails on its next call."""
+        require_admin(request)
+        await self._service.tokens.revoke(request.params["token_id"])
+        return NO_CONTENT
+
+    async def me(self, request: Request) -> Answer:
+        """`GET /v1/me`: what the calling token is and may read."""
+        token = principal_of(request).token
+        return Answer(200, msgspec.json.encode(token_view(self._service.tokens.get(token.token_id) or token)))
+
+    # -- helpers -------------------------------------------------------------------------------------------
+    async def _inbox(self, request: Request) -> InboxRecord:
+        inbox = await self._service.find(request.params["slug"])
+        if inbox is None:
+            raise no_such_inbox()
+        return inbox
+
+    async def _listing(self, slug: str) -> InboxListing:
+        listing = await self._service.show(slug)
+        if listing is None:
+            raise no_such_inbox()
+        return listing
+
+    async def _inbox_answer(self, request: Request) -> Answer:
+        listing = await self._listing(request.params["slug"])
+        return Answer(200, msgspec.json.encode(inbox_view(listing, self._base_url(request))))
+
+    def _base_url(self, request: Request) -> str:
+        """Return where senders reach this server: the configured URL, else what the administrator itself used."""
+        if self._options.public_url:
+            return self._options.public_url.rstrip("/")
+        host = request.header(b"host")
+        return "http://" + (host.decode("latin-1") if host else self._options.bind)
+
+    def _check_scope(self, form: CreateToken) -> None:
+        """Refuse what this version has no use for, rather than issue a token that can do nothing."""
+        if form.kind == "machine":
+            raise invalid("kind", "Machine tokens come with a later version.")
+        for field in ("agent", "machine", "machines"):
+            if getattr(form, field):
+                raise invalid(field, "Agents and machines come with a later version.")
+        if form.kind == "agent" and not form.inboxes:
+            raise invalid("inboxes", 'Name the inboxes that the token may read, or "all".')
+        if isinstance(form.inboxes, tuple) and any(is_reserved_slug(slug) for slug in form.inboxes):
+            raise invalid("inboxes", "A private inbox is read by its own agent or machine only.")
+
+
+def require_admin(request: Request) -> None:
+    """Raise `permission_denied` unless the caller has an admin token."""
+    if not principal_of(request).is_admin:
+        raise ApiError("permission_denied", "This needs an admin token.")

@@ -1,0 +1,202 @@
+"""The one ASGI application: it looks at the raw path and decides who answers.
+
+- `/in/…`: ingest;
+- `/healthz`, `/readyz`: health;
+- `/v1/…`: authenticated here before anything else is said; then the hot routes through the plain adapter
+  (`web/replies.py`), administration through Quart (`web/quartapp.py`), both with the same `Request` values;
+- anything else: 404 in the one error shape.
+
+An unexpected exception is logged once, here, and is `internal` to the client.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import chain
+from typing import cast
+
+import structlog
+import trio
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, HTTPScope, Scope
+
+from web.auth import Authenticator
+from web.errors import ApiError
+from web.faults import as_api_error
+from web.health import Health
+from web.http import Answer, RawHeaders, Request, StreamedAnswer
+from web.ingest import Ingest
+from web.limits import ClientGone, Incoming, framed_twice
+from web.options import WebOptions
+from web.quartapp import Administration
+from web.replies import send_answer, send_streamed
+from web.routes import Route, RouteTable
+from web.upstream import shield_last_send
+
+API_BODY_BYTES = 1024 * 1024
+"""Bodies of the API (not of ingest) are JSON documents; the largest field that any of them allows is 64
+KiB."""
+
+HEADER_OVERHEAD_BYTES = 4
+"""`: ` and CR LF, per header line."""
+
+INTERNAL = ApiError("internal", "Something went wrong in the server; it has been logged.").answer()
+NO_SUCH_PAGE = ApiError("not_found", "There is nothing at this address.")
+STOPPING = ApiError("shutting_down", "The server is shutting down; try again.")
+
+log = structlog.get_logger("postroom.web")
+
+
+class Front:
+    """The ASGI application."""
+
+    def __init__(
+        self,
+        *,
+        ingest: Ingest,
+        health: Health,
+        authenticator: Authenticator,
+        hot: Sequence[Route],
+        administration: Sequence[Route],
+        options: WebOptions,
+        stopping: trio.Event,
+    ) -> None:
+        """`hot` routes are answered by the plain adapter, those of `administration` through Quart."""
+        self.ingest = ingest
+        self._health = health
+        self._authenticator = authenticator
+        self._options = options
+        self._stopping = stopping
+        self._table = RouteTable((*hot, *administration))
+        self._through_quart = frozenset((route.method, route.template) for route in administration)
+        self.administration = Administration(tuple(administration), self._carry_out)
+
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        """Answer one request (or take part in the server's start and end)."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self.administration.lifespan(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1000, "reason": None})
+
+    async def _http(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        headers = cast(RawHeaders, scope["headers"])  # a list, in Hypercorn as in the ASGI specification
+        incoming = Incoming(headers, receive)
+        client = scope["client"]
+
+        async def read_body() -> bytes:
+            return await incoming.whole(API_BODY_BYTES, self._options.body_timeout_seconds)
+
+        request = Request(
+            scope["method"],
+            scope["raw_path"],
+            scope["query_string"],
+            headers,
+            client[0] if client else None,
+            read_body,
+        )
+        answer = await self._guarded(request, lambda: self._dispatch(scope, request, incoming, receive, send))
+        if isinstance(answer, Answer):
+            await send_answer(answer, incoming, send)
+        elif answer is not None:
+            await send_streamed(answer, incoming, send)
+
+    async def _guarded(
+        self, request: Request, work: Callable[[], Awaitable[Answer | StreamedAnswer | None]]
+    ) -> Answer | StreamedAnswer | None:
+        """Do the work and turn whatever it raises into an answer; None when there is nothing (more) to
+        answer.
+        """
+        try:
+            return await work()
+        except ClientGone:
+            return None
+        except Exception as error:
+            told = as_api_error(error)
+            if told is not None:
+                return told.answer()
+            # The path alone: query and headers may carry what a log must not.
+            log.exception("a request failed", method=request.method, path=request.raw_path.decode("latin-1"))
+            return INTERNAL
+
+    async def _dispatch(
+        self,
+        scope: HTTPScope,
+        request: Request,
+        incoming: Incoming,
+        receive: ASGIReceiveCallable,
+        send: ASGISendCallable,
+    ) -> Answer | StreamedAnswer | None:
+        self._check_head_size(request)
+        path = request.raw_path
+        if path.startswith(b"/in/"):
+            if self._stopping.is_set():
+                raise STOPPING
+            return await self.ingest(request, incoming)
+        if path in (b"/healthz", b"/readyz"):
+            if request.method not in ("GET", "HEAD"):
+                raise _wrong_method(b"GET, HEAD")
+            return self._health.healthz() if path == b"/healthz" else self._health.readyz()
+        if not path.startswith(b"/v1/"):
+            raise NO_SUCH_PAGE
+        request.principal = self._authenticator.authenticate(request.headers)
+        if self._stopping.is_set():
+            raise STOPPING
+        if incoming.framed_twice:
+            raise framed_twice()
+        found = self._table.match(path)
+        if found is None:
+            raise NO_SUCH_PAGE
+        route = found.route(request.method)
+        if route is None:
+            raise _wrong_method(found.allow)
+        request.params = found.params
+        if (route.method, route.template) not in self._through_quart:
+            return await route.handler(request)
+        body = await request.read_body()
+        await self._quart(scope, route, request, body, receive, send)
+        return None
+
+    def _check_head_size(self, request: Request) -> None:
+        size = len(request.raw_path) + len(request.raw_query) + HEADER_OVERHEAD_BYTES * len(request.headers)
+        if size + sum(map(len, chain.from_iterable(request.headers))) > self._options.header_bytes:
+            limit = self._options.header_bytes
+            raise ApiError(
+                "headers_too_large", f"The request's line and headers are larger than {limit} bytes."
+            )
+
+    async def _quart(
+        self,
+        scope: HTTPScope,
+        route: Route,
+        request: Request,
+        body: bytes,
+        receive: ASGIReceiveCallable,
+        send: ASGISendCallable,
+    ) -> None:
+        started = False
+
+        async def noting(message: ASGISendEvent) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.administration(scope, route, request, body, receive, shield_last_send(noting))
+        except Exception:
+            if not started:
+                raise
+            # The head is out: the connection ends without the rest, which no client takes for a whole answer.
+            log.exception("an answer through Quart failed", template=route.template)
+
+    async def _carry_out(self, route: Route, request: Request) -> Answer:
+        """Run an administrative handler, inside Quart."""
+        answer = await self._guarded(request, lambda: route.handler(request))
+        if isinstance(answer, Answer):
+            return answer
+        raise TypeError(f"{route.template}: only complete answers go through Quart")
+
+
+def _wrong_method(allow: bytes) -> ApiError:
+    return ApiError(
+        "method_not_allowed", "This address does not take this method.", headers=((b"allow", allow),)
+    )

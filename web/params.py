@@ -1,0 +1,216 @@
+"""The parameters of the routes and tools, one msgspec struct each, shared by REST and MCP (surface, section
+5).
+
+A struct's annotations are its ranges and its JSON Schema; `check` says what annotations cannot. The bodies of
+the administration of inboxes are in `web/inbox_params.py` and are named here too.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from storage.records import PageQuery, TokenKind, TokenRecord, Verdict
+from web.decoding import MAX_SEQ, from_json, from_object, from_query, json_object, time_argument
+from web.errors import invalid
+from web.grammar import NAME_PATTERN, SLUG_PATTERN
+from web.inbox_params import (
+    CreateInbox,
+    PutSecret,
+    apply_patch,
+    decode_create,
+    decode_patch,
+    new_inbox,
+    secret_record,
+)
+
+MAX_LIMIT = 100
+DEFAULT_LIMIT = 20
+MAX_TYPES = 20
+MAX_TOKEN_INBOXES = 1_000
+"""Slugs, or machines, that one token may name; a token for more is a token for all."""
+
+Slug = Annotated[str, Meta(pattern=SLUG_PATTERN, description="Slug of the inbox.", examples=["demo"])]
+Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
+Cursor = Annotated[int, Meta(ge=0, le=MAX_SEQ)]
+Seq = Annotated[int, Meta(ge=1, le=MAX_SEQ)]
+Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
+Epoch = Annotated[str, Meta(max_length=100)]
+EventType = Annotated[str, Meta(max_length=200)]
+Time = Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-time"})]
+
+
+class ListInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`GET /v1/inboxes`: slugs strictly after `after_slug`, ascending. Without `limit`, a token for named inboxes gets
+    them all, any other one 100."""
+
+    limit: Limit | None = None
+    after_slug: Annotated[str, Meta(max_length=64)] = ""
+
+
+class QueryMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`GET /v1/inboxes/{slug}/messages`, `query_messages`: forward from `after`, or backward from `before` or
+    from the
+    newest. `since` <= received_at < `until`.
+    """
+
+    inbox: Slug
+    after: Cursor | None = None
+    before: Seq | None = None
+    limit: Limit = DEFAULT_LIMIT
+    types: Annotated[tuple[EventType, ...], Meta(max_length=MAX_TYPES)] = ()
+    since: Time | None = None
+    until: Time | None = None
+    verified: bool | None = None
+    bodies: bool = False
+    epoch: Epoch | None = None
+
+    def check(self) -> None:
+        """Refuse both cursors, and times that are none."""
+        if self.after is not None and self.before is not None:
+            raise invalid("before", "Give after to read forward, or before to read backward, not both.")
+        for field, text in (("since", self.since), ("until", self.until)):
+            if text is not None:
+                time_argument(field, text)
+
+    def page_query(self, inbox_id: int, *, inline_limit: int, page_bytes: int) -> PageQuery:
+        """Return what to ask of the store. `verified: false` means a failed verification, not a missing one."""
+        verdict = None if self.verified is None else Verdict.VERIFIED if self.verified else Verdict.FAILED
+        return PageQuery(
+            inbox_id=inbox_id,
+            limit=self.limit,
+            after=self.after,
+            before=self.before,
+            types=tuple(dict.fromkeys(self.types)),
+            verified=verdict,
+            since_us=None if self.since is None else time_argument("since", self.since),
+            until_us=None if self.until is None else time_argument("until", self.until),
+            body_limit=inline_limit if self.bodies else 0,
+            byte_budget=page_bytes,
+        )
+
+
+class GetMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`GET /v1/inboxes/{slug}/messages/{seq}`, `get_message`, and `…/raw`."""
+
+    inbox: Slug
+    seq: Seq
+    epoch: Epoch | None = None
+
+
+class ListTokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`GET /v1/tokens`: ids strictly after `after`, ascending."""
+
+    limit: Limit = MAX_LIMIT
+    after: Annotated[str, Meta(max_length=64)] = ""
+
+
+Inboxes = Annotated[tuple[Slug, ...], Meta(max_length=MAX_TOKEN_INBOXES)] | Literal["all"]
+Machines = Annotated[tuple[Name, ...], Meta(max_length=MAX_TOKEN_INBOXES)]
+
+
+class CreateToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`POST /v1/tokens`. `inboxes` are slugs, which need not exist yet, or `"all"`; `machines` are those
+    beside its own
+    that the token may reach.
+    """
+
+    kind: TokenKind
+    inboxes: Inboxes = ()
+    agent: Name | None = None
+    machine: Name | None = None
+    machines: Machines = ()
+    name: Name | None = None
+    expires_at: Time | None = None
+
+    def check(self) -> None:
+        """Refuse scopes that the kind cannot have."""
+        if self.kind == "admin":
+            for field in ("inboxes", "agent", "machine", "machines"):
+                if getattr(self, field):
+                    raise invalid(field, "An admin token may do everything; it takes no scope.")
+        if self.kind == "machine" and self.machine is None:
+            raise invalid("machine", "A machine token needs the machine it acts for.")
+        if self.kind == "agent" and self.machine is not None:
+            raise invalid("machine", "An agent's token belongs to the machine of its agent.")
+        if self.kind == "machine" and self.agent is not None:
+            raise invalid("agent", "A machine token acts for every agent of its machine.")
+        if self.expires_at is not None:
+            time_argument("expires_at", self.expires_at)
+
+    def record(self, *, token_id: str, hashed: bytes, now_us: int) -> TokenRecord:
+        """Return the token to store, given its new id and the hash of its new text."""
+        return TokenRecord(
+            token_id=token_id,
+            hash=hashed,
+            kind=self.kind,
+            inboxes=_scope(self.inboxes, self.kind),
+            agent=self.agent,
+            machine=self.machine,
+            machines=tuple(dict.fromkeys(self.machines)),
+            name=self.name,
+            created_at=now_us,
+            expires_at=None if self.expires_at is None else time_argument("expires_at", self.expires_at),
+        )
+
+
+class _TokenForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What of a token can be changed, as a merge patch sees it."""
+
+    inboxes: Inboxes = ()
+    machines: Machines = ()
+    name: Name | None = None
+    expires_at: Time | None = None
+
+
+def patch_token(token: TokenRecord, patch: dict[str, Any]) -> TokenRecord:
+    """Apply a merge patch (RFC 7396) of `{inboxes, machines, name, expires_at}`: null means back to the
+    default.
+
+    Raises `ApiError` `invalid_argument` naming the field.
+    """
+    form = from_object(_TokenForm, {name: value for name, value in patch.items() if value is not None})
+    for name in patch:
+        if name not in _TokenForm.__struct_fields__:
+            raise invalid(name, "This member of a token cannot be changed.")
+    changes: dict[str, Any] = {}
+    if token.kind == "admin" and (form.inboxes or form.machines):
+        raise invalid("inboxes" if form.inboxes else "machines", "An admin token takes no scope.")
+    if "inboxes" in patch:
+        changes["inboxes"] = _scope(form.inboxes, token.kind)
+    if "machines" in patch:
+        changes["machines"] = tuple(dict.fromkeys(form.machines))
+    if "name" in patch:
+        changes["name"] = form.name
+    if "expires_at" in patch:
+        changes["expires_at"] = (
+            None if form.expires_at is None else time_argument("expires_at", form.expires_at)
+        )
+    return msgspec.structs.replace(token, **changes)
+
+
+def _scope(inboxes: tuple[str, ...] | str, kind: TokenKind) -> tuple[str, ...] | None:
+    if kind == "admin" or isinstance(inboxes, str):
+        return None
+    return tuple(dict.fromkeys(inboxes))
+
+
+__all__ = [
+    "CreateInbox",
+    "CreateToken",
+    "GetMessage",
+    "ListInboxes",
+    "ListTokens",
+    "PutSecret",
+    "QueryMessages",
+    "apply_patch",
+    "decode_create",
+    "decode_patch",
+    "from_json",
+    "from_object",
+    "from_query",
+    "json_object",
+    "new_inbox",
+    "patch_token",
+    "secret_record",
+]

@@ -1,0 +1,100 @@
+"""Answers as ASGI messages: the headers of every answer, the refusal that can be read, the streamed body.
+
+A small answer is two messages, the start and one final body, which `web.upstream.Http1` writes as one piece.
+"""
+
+import structlog
+import trio
+from hypercorn.typing import ASGISendCallable
+
+from web.http import Answer, StreamedAnswer
+from web.limits import Incoming
+
+EVERY_ANSWER = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""The headers that every answer of ours carries, whoever gives it."""
+
+CLOSE = (b"connection", b"close")
+"""Also tells `web.upstream.Http1` to write the head at once, because the end of this answer may be long in
+coming."""
+
+BODILESS = frozenset({204, 205, 304})
+"""Statuses whose answers have neither a body nor a length."""
+
+Headers = list[tuple[bytes, bytes]]
+
+log = structlog.get_logger("postroom.web")
+
+
+def answer_headers(answer: Answer) -> Headers:
+    """Return all headers of a complete answer."""
+    headers: Headers = [*EVERY_ANSWER, *answer.headers]
+    if answer.status not in BODILESS:
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+        if answer.body:
+            headers.append((b"content-type", answer.content_type))
+    return headers
+
+
+async def send_answer(answer: Answer, incoming: Incoming, send: ASGISendCallable) -> None:
+    """Send a complete answer, also to a sender that is not done with its body."""
+    headers = answer_headers(answer)
+    body = b"" if answer.status in BODILESS else answer.body
+    if not incoming.ended:
+        await incoming.discard_small_rest()
+    if not incoming.ended:
+        await _refuse(answer.status, headers, body, incoming, send)
+        return
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await _send_last(send, body)
+
+
+async def send_streamed(answer: StreamedAnswer, incoming: Incoming, send: ASGISendCallable) -> None:
+    """Send a body piece by piece, at the reader's pace.
+
+    When the client leaves, the source is closed. When the source fails, the answer is left without its end,
+    and Hypercorn closes the connection: a body that is short of its length, never a short one that looks
+    whole.
+    """
+    headers: Headers = [*EVERY_ANSWER, *answer.headers, (b"content-type", answer.content_type)]
+    if answer.content_length is not None:
+        headers.append((b"content-length", b"%d" % answer.content_length))
+    async with trio.open_nursery() as nursery:
+
+        async def until_gone() -> None:
+            await incoming.swallow()
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(until_gone)
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        try:
+            async with answer.pieces() as pieces:
+                async for piece in pieces:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except Exception as error:
+            log.warning("a streamed answer was cut off", error=repr(error))
+        else:
+            await _send_last(send, b"")
+        nursery.cancel_scope.cancel()
+
+
+async def _refuse(
+    status: int, headers: Headers, body: bytes, incoming: Incoming, send: ASGISendCallable
+) -> None:
+    """Answer, then throw away what still comes, so that the sender can read the answer; then close."""
+    headers.append(CLOSE)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    await incoming.discard_rest()
+    if incoming.ended:
+        await _send_last(send, b"")
+        return
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(incoming.swallow)
+        await _send_last(send, b"")
+        nursery.cancel_scope.cancel()
+
+
+async def _send_last(send: ASGISendCallable, body: bytes) -> None:
+    # In the last message Hypercorn recycles or closes the connection; see `web.upstream.shield_last_send`.
+    with trio.CancelScope(shield=True):
+        await send({"type": "http.response.body", "body": body, "more_body": False})
