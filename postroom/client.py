@@ -19,6 +19,7 @@ READ_SECONDS = 70.0
 """Between two pieces of an answer: longer than the server's own limits (60 s), so that its sentence arrives first."""
 
 USER_AGENT = "postroom"
+JSON_TYPE = "application/json"
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
@@ -81,19 +82,19 @@ class Client:
                 self.url + path,
                 headers=self._headers,
                 params=params or None,
-                json=body if body is not None else None,
+                json=body,
             )
-        return _checked(response)
+        content = _checked(response)
+        if response.status_code >= 300 or (content and response.headers.get("content-type") != JSON_TYPE):
+            raise Unreachable(
+                f"{self.url} answers, but not as a Postroom server does; is POSTROOM_URL right?"
+            )
+        return content
 
     def json(self, method: str, path: str, *, body: object = None, params: Params | None = None) -> Any:
         """Make one API call and return the decoded answer, None when it is empty."""
         answer = self.call(method, path, body=body, params=params)
-        if not answer:
-            return None
-        try:
-            return json.loads(answer)
-        except ValueError as error:
-            raise Unreachable(f"{self.url} did not answer as a Postroom server does.") from error
+        return json.loads(answer) if answer else None
 
     @contextmanager
     def stream(self, path: str, params: Params | None = None) -> Iterator[Iterator[bytes]]:

@@ -6,6 +6,7 @@ token.
 """
 
 import secrets
+from typing import TypeVar
 
 import msgspec
 
@@ -47,6 +48,13 @@ NO_CONTENT = Answer(204)
 def draw_slug() -> str:
     """Return an unguessable slug."""
     return "".join(secrets.choice(SLUG_ALPHABET) for _ in range(SLUG_LENGTH))
+
+
+P = TypeVar("P", bound=msgspec.Struct)
+
+
+class NoParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query string of a route that takes no parameters."""
 
 
 class Admin:
@@ -164,8 +172,7 @@ class Admin:
 
     async def list_tokens(self, request: Request) -> Answer:
         """`GET /v1/tokens`: tokens that are not revoked, the oldest first, without their text."""
-        require_admin(request)
-        params = from_query(ListTokens, request.raw_query)
+        params = require_admin(request, ListTokens)
         found = self._service.tokens.page(params.after, params.limit + 1)
         more = len(found) > params.limit
         views = [token_view(token) for token in found[: params.limit]]
@@ -189,6 +196,7 @@ class Admin:
 
     async def me(self, request: Request) -> Answer:
         """`GET /v1/me`: what the calling token is and may read."""
+        from_query(NoParameters, request.raw_query)
         token = principal_of(request).token
         return Answer(200, msgspec.json.encode(token_view(self._service.tokens.get(token.token_id) or token)))
 
@@ -229,7 +237,12 @@ class Admin:
             raise invalid("inboxes", "A private inbox is read by its own agent or machine only.")
 
 
-def require_admin(request: Request) -> None:
-    """Raise `permission_denied` unless the caller has an admin token."""
+def require_admin(request: Request, takes: type[P] = NoParameters) -> P:
+    """Return what the query string says, for a caller with an admin token.
+
+    Raises `permission_denied` for any other token, before anything is looked at, and `invalid_argument` for parameters
+    that the route does not take: a misspelled one must not change what a deletion deletes.
+    """
     if not principal_of(request).is_admin:
         raise ApiError("permission_denied", "This needs an admin token.")
+    return from_query(takes, request.raw_query)

@@ -102,10 +102,10 @@ def argument_error(error: msgspec.ValidationError, within: str = "") -> ApiError
     """Turn msgspec's complaint into `invalid_argument` that names the field, below the field `within`."""
     text = str(error)
     at = _AT.search(text)
-    parts = [within] if within else []
-    if at is not None and at[1]:
-        parts.append(_LAST_INDEX.sub("", at[1]))
     named = _NAMED.search(text)
+    parts = [within] if within else []
+    if at is not None:
+        parts.append(at[1] if named is not None else _LAST_INDEX.sub("", at[1]))
     if named is not None:
         parts.append(named[1][:_SHOWN_NAME_CHARS])
     message = _AT.sub("", text).rstrip(".") + "."

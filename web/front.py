@@ -74,9 +74,8 @@ class Front:
             await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self.administration.lifespan(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000, "reason": None})
+        else:
+            raise NotImplementedError(f"no {scope['type']} here")
 
     async def _http(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         headers = cast(RawHeaders, scope["headers"])  # a list, in Hypercorn as in the ASGI specification

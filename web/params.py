@@ -42,7 +42,8 @@ Time = Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-tim
 
 class ListInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`GET /v1/inboxes`: slugs strictly after `after_slug`, ascending. Without `limit`, a token for named inboxes gets
-    them all, any other one 100."""
+    them all, any other one 100.
+    """
 
     limit: Limit | None = None
     after_slug: Annotated[str, Meta(max_length=64)] = ""

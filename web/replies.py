@@ -45,7 +45,8 @@ async def send_answer(answer: Answer, incoming: Incoming, send: ASGISendCallable
         await _refuse(answer.status, headers, body, incoming, send)
         return
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await _send_last(send, body)
+    # Not shielded like the other last messages: nothing is around this task that could be cancelled by the answer.
+    await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 async def send_streamed(answer: StreamedAnswer, incoming: Incoming, send: ASGISendCallable) -> None:

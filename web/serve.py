@@ -21,15 +21,11 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, ConnectionState, LifespanState
 
 from web.options import WebOptions
-from web.upstream import STOP_GRACE_SECONDS, Connection, Connections, listen
+from web.upstream import RECEIVE_BYTES, STOP_GRACE_SECONDS, Connection, Connections, listen
 
 BACKLOG = 1024
 """Connections that the kernel holds for us while the loop is busy; a fan-out may take it for half a
 second."""
-
-RECEIVE_BYTES = 64 * 1024
-"""Hypercorn reads this much at once, so a head may exceed what h11 calls incomplete by as much before we see
-it."""
 
 KEEP_ALIVE_REQUESTS = 2**31
 """Requests on one connection: without limit. Hypercorn's 1,000 costs a reconnect now and drops polls on

@@ -28,6 +28,8 @@ Versions: Hypercorn 0.18, h11 0.16, Quart 0.22 with quart-trio 0.12, Quart 0.23 
   `test_a_refused_upload_can_read_the_refusal`.
 - Hypercorn answers a broken request without a body and resets the connection. `Http1._send_error_response`.
   `test_a_head_over_every_limit_gets_431`.
+- Bytes after a request whose answer says `Connection: close` make Hypercorn close in the middle of that answer.
+  `Http1._refuse`. `test_bytes_after_the_last_request_do_not_cut_its_answer`.
 - An exception that escapes one connection ends the server. `Connection.run`.
   `test_a_bug_in_one_connection_does_not_end_the_others`.
 - Hypercorn writes an answer in three pieces and starts and ends a timer task for each request; one write and
@@ -45,16 +47,21 @@ import structlog
 import trio
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import H11Protocol
-from hypercorn.protocol.events import Body, EndBody, Response
+from hypercorn.protocol.events import Body, EndBody, Request, Response
 from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.h11 import STREAM_ID
+from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.tcp_server import TCPServer
-from hypercorn.typing import ASGISendCallable, ASGISendEvent, ConnectionState
+from hypercorn.typing import ASGISendCallable, ASGISendEvent, ConnectionState, H11SendableEvent
 from hypercorn.utils import parse_socket_addr
 
 from web.errors import ApiError
 from web.options import WebOptions
 from web.replies import CLOSE, EVERY_ANSWER
+
+RECEIVE_BYTES = 64 * 1024
+"""Read at once. A head may exceed what h11 calls incomplete by as much before anybody sees it."""
 
 SEND_PIECE_BYTES = 64 * 1024
 """What must be taken by the client within `stalled_reader_seconds`: a slow reader may be slow (3 KiB/s), not
@@ -264,6 +271,18 @@ class Connection(TCPServer):
             if event.idle and self.context.terminated.is_set():
                 self.shut_down()
 
+    async def _read_data(self) -> None:
+        # As Hypercorn's, without a deadline around each read (trap 18): it costs a cancel scope and never ends.
+        while True:
+            try:
+                data = bytes(await self.stream.receive_some(RECEIVE_BYTES))
+            except (trio.ClosedResourceError, trio.BrokenResourceError):
+                break
+            await self.protocol.handle(RawData(data))
+            if not data:
+                break
+        await self.protocol.handle(Closed())
+
     async def linger(self, seconds: float) -> None:
         """Say that nothing more comes, then read and throw away until the client closes, for a bounded time.
 
@@ -272,7 +291,7 @@ class Connection(TCPServer):
         with trio.move_on_after(seconds):
             try:
                 await self.stream.send_eof()
-                while await self.stream.receive_some(SEND_PIECE_BYTES):
+                while await self.stream.receive_some(RECEIVE_BYTES):
                     pass
             except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
                 return
@@ -328,10 +347,69 @@ class Http1(H11Protocol):
         else:
             await super().stream_send(event)
 
-    async def _check_protocol(self, event: h11.Request) -> None:
-        """Change to no other protocol; an offer to is passed over."""
+    async def _handle_events(self) -> None:
+        """Hand on what has arrived. As Hypercorn's, for HTTP alone, and without closing under an answer."""
+        connection = self.connection
+        while True:
+            if connection.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[])
+                await self.send(RawData(data=self._encode(go_on)))
+            try:
+                event = connection.next_event()
+            except h11.RemoteProtocolError as error:
+                await self._refuse(error.error_status_hint)
+                return
+            if isinstance(event, h11.Request):
+                await self.send(Updated(idle=False))
+                await self._create_stream(event)
+            elif event is h11.PAUSED:
+                await self.can_read.clear()
+                await self.can_read.wait()
+            elif self.stream is None or event is h11.NEED_DATA:
+                return
+            elif isinstance(event, h11.Data):
+                await self.stream.handle(Body(stream_id=STREAM_ID, data=event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                await self.stream.handle(EndBody(stream_id=STREAM_ID))
+            else:
+                return
 
-    def _encode(self, event: h11.Response | h11.Data | h11.EndOfMessage) -> bytes:
+    async def _refuse(self, status_code: int) -> None:
+        """Deal with bytes that are no HTTP, or that come after a request whose answer says `Connection: close`."""
+        if self.connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            await self._send_error_response(status_code)
+        elif self.connection.our_state is h11.SEND_BODY and isinstance(self.stream, HTTPStream):
+            # An answer is under way. It is finished first; to its handler the client has nothing more to say.
+            await self.can_read.clear()
+            await self.stream.app_put({"type": "http.disconnect"})
+            await self.can_read.wait()
+        await self.send(Closed())
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        """Hand a request to the application. As Hypercorn's, without the search of every header for a WebSocket."""
+        self.stream = HTTPStream(
+            self.app,
+            self.config,
+            self.context,
+            self.task_group,
+            self.ssl,
+            self.client,
+            self.server,
+            self.stream_send,
+            STREAM_ID,
+        )
+        await self.stream.handle(
+            Request(
+                stream_id=STREAM_ID,
+                headers=list(request.headers),
+                http_version=request.http_version.decode(),
+                method=request.method.decode("ascii").upper(),
+                raw_path=request.target,
+                state=self.connection_state,
+            )
+        )
+
+    def _encode(self, event: H11SendableEvent) -> bytes:
         try:
             return self.connection.send(event)
         except h11.LocalProtocolError:

@@ -6,6 +6,7 @@ conflicts with what is there; 7 try again later; 130 interrupted.
 """
 
 import functools
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -149,10 +150,9 @@ def remote(command: Callable[..., R]) -> Callable[..., R]:
         help="The server's base URL (POSTROOM_URL).",
     )
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    @click.option("--token", envvar="POSTROOM_TOKEN", hidden=True, expose_value=True)
     @functools.wraps(command)
-    def wrapped(*args: Any, url: str, as_json: bool, token: str | None, **kwargs: Any) -> R:
-        return command(Remote(url, as_json, token), *args, **kwargs)
+    def wrapped(*args: Any, url: str, as_json: bool, **kwargs: Any) -> R:
+        return command(Remote(url, as_json, os.environ.get("POSTROOM_TOKEN")), *args, **kwargs)
 
     return wrapped
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -130,18 +131,18 @@ def raw(remote: Remote, slug: str, seq: int, output: Path | None) -> None:
         if output is not None:
             _write_file(output, pieces)
         elif sys.stdout.isatty():
-            _show(pieces)
+            show(pieces)
         else:
             _copy(pieces, sys.stdout.buffer)
 
 
-def _copy(pieces: Any, out: BinaryIO) -> None:
+def _copy(pieces: Iterator[bytes], out: BinaryIO) -> None:
     for piece in pieces:
         out.write(piece)
     out.flush()
 
 
-def _write_file(output: Path, pieces: Any) -> None:
+def _write_file(output: Path, pieces: Iterator[bytes]) -> None:
     """Write all of it or leave no file: a body that was cut off must not look like a whole one."""
     partial = output.with_name(output.name + ".partial")
     try:
@@ -152,7 +153,8 @@ def _write_file(output: Path, pieces: Any) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _show(pieces: Any) -> None:
+def show(pieces: Iterator[bytes]) -> None:
+    """Print a body on a terminal, if it is text of a bearable size. Raises `Failure`."""
     body = bytearray()
     for piece in pieces:
         body += piece

@@ -124,13 +124,13 @@ class Line:
 
     def _next(self, parser: h11.Connection) -> h11.Event:
         while True:
-            event = parser.next_event()
-            if event is h11.NEED_DATA:
-                try:
+            try:
+                event = parser.next_event()
+                if event is h11.NEED_DATA:
                     parser.receive_data(self._socket.recv(RECEIVE_BYTES))
-                except h11.RemoteProtocolError as error:
-                    raise ConnectionError(str(error)) from error
-                continue
+                    continue
+            except h11.RemoteProtocolError as error:  # also when the connection ends within an answer
+                raise ConnectionError(str(error)) from error
             assert not isinstance(event, type), f"h11 is {event}"
             return event
 

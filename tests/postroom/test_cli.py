@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from postroom.cli.inbox import PAGE_ITEMS
+from postroom.client import Client
 from tests.postroom.conftest import Command, run
+from tests.postroom.oddserver import OddServer
 from tests.postroom.serverproc import ServerProcess
 
 
@@ -182,6 +185,18 @@ def test_the_list_names_every_inbox(command: Command) -> None:
     assert "listed" in fine(command("inbox", "list"))
 
 
+def test_lists_are_complete_beyond_one_page(server: ServerProcess, command: Command) -> None:
+    slugs = {f"many-{n:03}" for n in range(PAGE_ITEMS + 5)}
+    with Client(server.url, server.token) as api:
+        for slug in sorted(slugs):
+            api.call("POST", "/v1/inboxes", body={"slug": slug, "issue_token": True})
+    listed = json.loads(fine(command("inbox", "list", "--json")))["inboxes"]
+    assert slugs <= {inbox["slug"] for inbox in listed}
+    tokens = json.loads(fine(command("token", "list", "--json")))["tokens"]
+    assert len(tokens) > PAGE_ITEMS
+    assert len({token["token_id"] for token in tokens}) == len(tokens)
+
+
 # -- tokens --------------------------------------------------------------------------------------------------
 
 
@@ -233,11 +248,45 @@ def test_no_server_is_exit_3() -> None:
     assert "No server answers" in sentence(result, 3)
 
 
+def test_a_token_is_not_taken_from_the_command_line(server: ServerProcess) -> None:
+    result = run("messages", "demo", "--token", server.token, "--url", server.url)
+    assert result.exit_code == 2
+
+
 def test_no_token_is_exit_4(server: ServerProcess) -> None:
     assert "POSTROOM_TOKEN" in sentence(run("messages", "demo", "--url", server.url), 4)
     assert "unauthenticated" in sentence(
         run("inbox", "list", POSTROOM_URL=server.url, POSTROOM_TOKEN="wrong"), 4
     )
+
+
+def test_a_body_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
+    with OddServer(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this") as odd:
+        words = ["raw", "demo", "1", "--output", str(tmp_path / "body"), "--url", odd.url]
+        assert "broke before the answer was complete" in sentence(run(*words, POSTROOM_TOKEN="x"), 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
+        b"HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\nx",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"",
+    ],
+    ids=["a page", "a redirect", "another protocol", "nothing"],
+)
+def test_something_that_is_no_postroom_is_exit_3(answer: bytes) -> None:
+    with OddServer(answer) as odd:
+        sentence(run("messages", "demo", "--url", odd.url, POSTROOM_TOKEN="x"), 3)
+
+
+def test_an_error_of_a_proxy_is_told_by_its_status() -> None:
+    with OddServer(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n\x1b[2J<x") as odd:
+        said = sentence(run("messages", "demo", "--url", odd.url, POSTROOM_TOKEN="x"), 1)
+    assert "502" in said
+    assert "\x1b" not in said
 
 
 def test_a_taken_slug_is_exit_6(command: Command) -> None:

@@ -6,9 +6,11 @@ import msgspec
 import pytest
 
 from postroom.config import Config, ConfigError, load
-from postroom.parsing import MIB, readable
+from postroom.parsing import readable
 from postroom.settings import MAX_ADMIN_TOKEN_CHARACTERS, SETTINGS, Setting
+from storage.options import StorageOptions
 from web.auth import MAX_TOKEN_BYTES
+from web.options import WebOptions
 
 GIVEN_TOKEN = "t" * 40
 
@@ -162,15 +164,55 @@ def test_loopback_is_recognised(bind: str, loopback: bool) -> None:
     assert load(flags={"bind": bind}).is_loopback is loopback
 
 
-def test_each_layer_gets_what_was_configured() -> None:
-    environment = {
-        "POSTROOM_PAGE_BYTES": "2MiB",
-        "POSTROOM_MCP_INLINE_BODY_BYTES": "1024",
-        "POSTROOM_MAX_CONCURRENT_READS": "3",
-        "POSTROOM_MAX_DATA_BYTES": "100MiB",
-        "POSTROOM_RETENTION_MAX_MESSAGES": "none",
-    }
-    config = load(environment=environment)
-    assert (config.web.page_bytes, config.web.inline_body_bytes) == (2 * MIB, 1024)
-    assert (config.storage.max_concurrent_reads, config.storage.max_data_bytes) == (3, 100 * MIB)
-    assert config.retention.max_messages is None
+OTHER_VALUES = {
+    "DATA_DIR": "/elsewhere",
+    "BIND": "127.0.0.1:1",
+    "PUBLIC_URL": "https://hooks.example.org",
+    "ADMIN_TOKEN": GIVEN_TOKEN,
+    "READ_API_ENABLED": "false",
+    "LOG_FORMAT": "json",
+    "LOG_LEVEL": "error",
+    "MAX_CONNECTIONS": "9",
+    "HEADER_BYTES": "32KiB",
+    "KEEP_ALIVE_SECONDS": "9",
+    "STALLED_READER_SECONDS": "9",
+    "SHUTDOWN_SECONDS": "9",
+    "MAX_BODY_BYTES": "1MiB",
+    "BODIES_IN_FLIGHT_BYTES": "9MiB",
+    "BODY_TIMEOUT_SECONDS": "9",
+    "PAGE_BYTES": "2MiB",
+    "MESSAGE_BYTES": "9MiB",
+    "MCP_INLINE_BODY_BYTES": "1024",
+    "MAX_CONCURRENT_READS": "9",
+    "READ_SLOT_TIMEOUT_SECONDS": "9",
+    "RETENTION_MAX_AGE_SECONDS": "9",
+    "RETENTION_MAX_MESSAGES": "9",
+    "RETENTION_MAX_BYTES": "none",
+    "MAX_DATA_BYTES": "99MiB",
+    "WAL_LIMIT_BYTES": "4MiB",
+    "RESERVE_BYTES": "9MiB",
+}
+
+
+def other_values() -> Config:
+    return load(environment={f"POSTROOM_{name}": value for name, value in OTHER_VALUES.items()})
+
+
+def test_every_setting_can_be_set_from_the_environment() -> None:
+    config = other_values()
+    assert [s.name for s in SETTINGS if not s.is_secret and getattr(config, s.key) == s.default] == []
+    assert set(OTHER_VALUES) == {setting.name for setting in SETTINGS}
+
+
+def test_each_layer_gets_everything_that_was_configured() -> None:
+    """A field of a layer's options that still has its default is one that nobody can set."""
+    config, plain = other_values(), load()
+    for options, defaults in ((config.web, plain.web), (config.storage, plain.storage)):
+        for field in msgspec.structs.fields(type(options)):
+            assert getattr(options, field.name) != getattr(defaults, field.name), field.name
+
+
+def test_the_layers_and_the_table_agree_on_the_defaults() -> None:
+    config = load()
+    assert config.web == WebOptions(retention=config.retention)
+    assert config.storage == StorageOptions(data_dir=config.data_dir)

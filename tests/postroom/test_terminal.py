@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postroom.cli.program import Failure
+from postroom.cli.read import show
 from postroom.cli.terminal import safe, safe_json, table, when
 
 ACTING = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0x202E, 0x2066, 0x200F, 0xD800]))
@@ -56,6 +58,14 @@ def test_numbers_and_duplicate_keys_of_a_json_document_are_untouched() -> None:
 def test_a_table_draws_markup_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     table(("NAME",), [("[bold red]:boom:[/]\x1b[2J",)])
     assert "[bold red]:boom:[/]\\x1b[2J" in capsys.readouterr().out
+
+
+def test_a_body_on_a_terminal_is_text_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    show(iter([b"caf\xc3", b"\xa9\x1b[2J\n"]))
+    assert capsys.readouterr().out == "café\\x1b[2J\n"
+    for pieces, hint in (([b"\xff"], "not text"), ([b"x" * 600_000] * 2, "too large")):
+        with pytest.raises(Failure, match=hint):
+            show(iter(pieces))
 
 
 def test_a_time_is_shown_to_the_second() -> None:

@@ -367,7 +367,15 @@ def test_the_verdict_does_not_depend_on_how_the_body_is_cut(body: bytes, pieces:
 
 @pytest.mark.parametrize(
     "signed",
-    ["{body}", "{ts}.{body}", "v0:{ts}:{body}", "{id}.{ts}.{body}", "{url}{body}", "{method}{url}{body}{ts}"],
+    [
+        "{body}",
+        "{ts}.{body}",
+        "v0:{ts}:{body}",
+        "{id}.{ts}.{body}",
+        "{url}{body}",
+        "{method}{url}{body}{ts}",
+        "{ts}body{body}ts",
+    ],
 )
 def test_parts_of_the_head_may_stand_before_and_after_the_body(signed: str) -> None:
     options = {

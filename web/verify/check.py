@@ -108,14 +108,16 @@ class TemplateVerifier:
         self._stamped = template.timestamp_source
         parts = template.signed_parts
         self._id = template.id_header if "id" in parts[1::2] else None
-        at = parts.index("body", 1)
+        at = 2 * parts[1::2].index("body") + 1
         self._before, self._after = parts[:at], parts[at + 1 :]
-        stamp = self._stamped
-        self._wanted = self._claims.headers | {self._header} | ({self._id} if self._id else set())
-        if stamp is not None and stamp.kind == "header":
-            self._wanted |= {stamp.name}
-        in_body = stamp is not None and stamp.kind == "body"
-        self._stamp_reader = PathReader((stamp.path,)) if stamp is not None and in_body else None
+        self._body_alone = parts == ["", "body", ""]
+        self._lone = [self._header] if self._id is None else [self._header, self._id]
+        self._stamp_reader: PathReader | None = None
+        if self._stamped is not None and self._stamped.kind == "header":
+            self._lone.append(self._stamped.name)
+        elif self._stamped is not None and self._stamped.kind == "body":
+            self._stamp_reader = PathReader((self._stamped.path,))
+        self._wanted = self._claims.headers.union(self._lone)
 
     def begin(self, head: SignedHead) -> Check:
         """Judge the head, and start hashing if that leaves the verdict open."""
@@ -127,29 +129,28 @@ class TemplateVerifier:
             fault = UNKNOWN_KEY
         if fault is not None:
             return Settled(False, fault, self._claims, values)
-        known = {
-            "ts": stamp or b"",
-            "id": values[self._id][0] if self._id is not None else b"",
-            "url": head.url.encode("latin-1", "replace"),
-            "method": head.method.encode("latin-1", "replace"),
-        }
         macs = [keyed.copy() for keyed in self._keyed]
-        before = _fill(self._before, known)
-        for mac in macs:
-            mac.update(before)
-        return Hashing(self, macs, signatures, _fill(self._after, known), values, head.received_at_us)
+        after = b""
+        if not self._body_alone:
+            known = {
+                "ts": stamp or b"",
+                "id": values[self._id][0] if self._id is not None else b"",
+                "url": head.url.encode("latin-1", "replace"),
+                "method": head.method.encode("latin-1", "replace"),
+            }
+            before, after = _fill(self._before, known), _fill(self._after, known)
+            for mac in macs:
+                mac.update(before)
+        return Hashing(self, macs, signatures, after, values, head.received_at_us)
 
     def _read_head(self, values: Values) -> tuple[list[bytes], bytes | None, str | None]:
         """Return the well-formed signatures, the timestamp's text and the fault, None if there is none."""
-        lone = [self._header]
-        if self._id is not None:
-            lone.append(self._id)
-        if self._stamped is not None and self._stamped.kind == "header":
-            lone.append(self._stamped.name)
-        if any(name not in values for name in lone):
-            return [], None, MISSING
-        if any(len(values[name]) > 1 for name in lone):
-            return [], None, MALFORMED
+        for name in self._lone:
+            if name not in values:
+                return [], None, MISSING
+        for name in self._lone:
+            if len(values[name]) > 1:
+                return [], None, MALFORMED
         signatures, pairs = self._candidates(values[self._header][0])
         if not signatures:
             return [], None, MALFORMED
@@ -258,7 +259,7 @@ class Hashing:
         return self._verifier.judge(self._macs, self._signatures, self._values, self._received_at_us, body)
 
 
-def _values(head: SignedHead, wanted: frozenset[bytes] | set[bytes]) -> dict[bytes, list[bytes]]:
+def _values(head: SignedHead, wanted: frozenset[bytes]) -> dict[bytes, list[bytes]]:
     values: dict[bytes, list[bytes]] = {}
     for name, value in head.headers:
         if name in wanted:

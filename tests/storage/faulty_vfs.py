@@ -1,0 +1,114 @@
+"""A disk that fails when told: a SQLite VFS in Python over the real one.
+
+Faults are armed by a test and name the operation (`open`, `write`, `sync`, `truncate`), the file by the end of its name
+(`""` any, `.db` the database, `-wal` the log), how many such operations still succeed and how many fail then. A
+`capacity` makes writes beyond so many bytes of all files fail as a full disk does.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+ALWAYS = 1 << 30
+
+_names = itertools.count(1)
+
+
+def full() -> apsw.Error:
+    """Return the error of a full disk."""
+    return apsw.FullError("no room")
+
+
+def io_error() -> apsw.Error:
+    """Return the error of a disk that cannot write."""
+    error = apsw.IOError("broken disk")
+    error.extendedresult = apsw.SQLITE_IOERR_WRITE
+    return error
+
+
+@dataclass
+class Fault:
+    """One armed fault."""
+
+    operation: str
+    file: str
+    error: Callable[[], apsw.Error]
+    after: int = 0
+    times: int = 1
+
+
+class FaultyDisk(apsw.VFS):
+    """The VFS. Its `name` is what a connection's `vfs` takes; `done` lists the operations that succeeded."""
+
+    def __init__(self) -> None:
+        self.name = f"faulty-{next(_names)}"
+        self.faults: list[Fault] = []
+        self.done: list[tuple[str, str]] = []
+        self.capacity: int | None = None
+        self.sizes: dict[str, int] = {}
+        super().__init__(self.name, "")
+
+    def fail(self, operation: str, file: str = "", error: Any = io_error, *, after: int = 0, times: int = 1) -> None:
+        """Arm a fault: `after` more operations succeed, then `times` fail."""
+        self.faults.append(Fault(operation, file, error, after, times))
+
+    def heal(self) -> None:
+        """Disarm every fault and forget what was done."""
+        self.faults.clear()
+        self.done.clear()
+
+    def used(self) -> int:
+        """Return the bytes of all files together."""
+        return sum(self.sizes.values())
+
+    def free(self, _: Path) -> int:
+        """Return what is left of the capacity, as `open_store(free_bytes=…)` asks for it."""
+        return (self.capacity if self.capacity is not None else 1 << 40) - self.used()
+
+    def meet(self, operation: str, path: str) -> None:
+        """Let an operation succeed or raise."""
+        for fault in self.faults:
+            if fault.operation == operation and path.endswith(fault.file) and fault.times:
+                if fault.after:
+                    fault.after -= 1
+                else:
+                    fault.times -= 1
+                    raise fault.error()
+        self.done.append((operation, Path(path).suffix))
+
+    def xOpen(self, name: Any, flags: list[int]) -> "FaultyFile":
+        path = str(name.filename()) if isinstance(name, apsw.URIFilename) else str(name)
+        self.meet("open", path)
+        return FaultyFile(self, name, flags, path)
+
+
+class FaultyFile(apsw.VFSFile):
+    """A file on the disk that fails when told."""
+
+    def __init__(self, disk: FaultyDisk, name: Any, flags: list[int], path: str) -> None:
+        self._disk = disk
+        self._path = path
+        super().__init__("", name, flags)
+        disk.sizes[path] = super().xFileSize()
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        self._disk.meet("write", self._path)
+        end = offset + len(data)
+        grown = max(0, end - self._disk.sizes[self._path])
+        if self._disk.capacity is not None and grown and self._disk.used() + grown > self._disk.capacity:
+            raise full()
+        super().xWrite(data, offset)
+        self._disk.sizes[self._path] += grown
+
+    def xTruncate(self, size: int) -> None:
+        self._disk.meet("truncate", self._path)
+        super().xTruncate(size)
+        self._disk.sizes[self._path] = min(size, self._disk.sizes[self._path])
+
+    def xSync(self, flags: int) -> bool:
+        self._disk.meet("sync", self._path)
+        return super().xSync(flags)
