@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from actors.fanout import Ticket
 from storage.records import InboxRecord, InboxSettings, Secret
 
 
@@ -41,10 +42,15 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):
-    """Append a message, or recognise it as one seen within the window. Outcome: `Appended`."""
+    """Append a message, or recognise it as one seen within the window. Outcome: `Appended`, or
+    `Refusal("insufficient_storage")` when the inbox is at a limit and its policy is to refuse.
+
+    `ticket` is open until the sender has been answered; crowds are woken after that.
+    """
 
     draft: Draft
     dedupe_window_us: int = 0
+    ticket: Ticket | None = None
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
@@ -89,11 +95,18 @@ class Erase(msgspec.Struct, frozen=True):
     seq: int
 
 
+class Retain(msgspec.Struct, frozen=True):
+    """Let go of what is over the inbox's limits, which every turn does anyway: for inboxes that nobody writes to.
+
+    Outcome: None.
+    """
+
+
 class DeleteInbox(msgspec.Struct, frozen=True):
     """Delete the inbox. Outcome: None. Every later command of the mailbox meets `InboxGone`."""
 
 
-Command = Append | ChangeInbox | PutSecret | DropSecret | Purge | Erase | DeleteInbox
+Command = Append | ChangeInbox | PutSecret | DropSecret | Purge | Erase | Retain | DeleteInbox
 Outcome = Any
 __all__ = [
     "Append",
@@ -109,4 +122,5 @@ __all__ = [
     "Purge",
     "PutSecret",
     "Refusal",
+    "Retain",
 ]

@@ -7,19 +7,26 @@ degraded or full store is exactly when it must go on.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import structlog
 import trio
 
+from actors.ask import InboxQuarantined, InboxStopped
+from actors.commands import Retain
+from actors.inbox import CommandFailed
+from actors.registry import Registry
 from actors.tokens import TokenBook
-from actors.units import SweepSlice
-from storage.errors import StorageClosed, StorageError
-from storage.protocols import Log
+from actors.units import Reading, SweepSlice
+from storage.errors import InboxGone, StorageClosed, StorageError
+from storage.protocols import Log, Snapshot
 
 SLICE_ROWS = 500
 """Rows in one slice: about 1 ms of the writer's time (study, section 5)."""
 SLICE_BYTES = 4 * 1024 * 1024
 """Bodies in one slice, in bytes: pieces cost 0.8 ms per MiB to delete."""
+DUE_INBOXES = 256
+"""Inboxes looked up at a time: their ids are all that is read."""
 ROUND_SECONDS = 60.0
 """Without a nudge, look once a minute."""
 DEDUPE_WINDOW_MAX_SECONDS = 7 * 86_400
@@ -29,11 +36,12 @@ log = structlog.get_logger("postroom.housekeeping")
 
 
 class Housekeeper:
-    """Sweeps when nudged and once a minute."""
+    """Sweeps when nudged and once a minute, and calls inboxes whose oldest entry has come of age."""
 
-    def __init__(self, store: Log, tokens: TokenBook, clock: Callable[[], int]) -> None:
+    def __init__(self, store: Log, registry: Registry, tokens: TokenBook, clock: Callable[[], int]) -> None:
         """`clock` gives µs since the epoch."""
         self._store = store
+        self._registry = registry
         self._tokens = tokens
         self._clock = clock
         self._nudged = trio.Event()
@@ -47,15 +55,42 @@ class Housekeeper:
         task_status.started()
         while True:
             try:
+                await self.call_due()
                 await self.sweep()
                 await self._tokens.flush_use()
             except StorageClosed:
                 return
             except StorageError as error:
                 log.warning("housekeeping failed and will be tried again", error=type(error).__name__)
-            self._nudged = trio.Event()
             with trio.move_on_after(ROUND_SECONDS):
                 await self._nudged.wait()
+            self._nudged = trio.Event()
+
+    async def call_due(self) -> int:
+        """Have every inbox with entries past their age take a turn; return how many were called.
+
+        Busy inboxes drop what is too old in their ordinary turns; this is for those that nobody writes to. One that
+        cannot take its turn keeps nobody else from it, and is called again at the next round.
+        """
+        called = 0
+        failed: set[int] = set()
+        now = self._clock()
+        while True:
+            due = await self._store.read(
+                Reading(partial(_due, now_us=now, limit=DUE_INBOXES + len(failed)), slow=True)
+            )
+            waiting = [inbox_id for inbox_id in due if inbox_id not in failed]
+            if not waiting:
+                return called
+            for inbox_id in waiting:
+                try:
+                    await self._registry.ask(inbox_id, Retain())
+                    called += 1
+                except (InboxGone, InboxQuarantined, InboxStopped, CommandFailed) as error:
+                    failed.add(inbox_id)
+                    log.warning(
+                        "an inbox could not drop its old messages", inbox_id=inbox_id, error=repr(error)
+                    )
 
     async def sweep(self) -> int:
         """Sweep until nothing is left; return how many rows went."""
@@ -66,3 +101,7 @@ class Housekeeper:
             rows += swept.rows
             if not swept.more:
                 return rows
+
+
+def _due(snapshot: Snapshot, now_us: int, limit: int) -> list[int]:
+    return snapshot.due(now_us, limit)

@@ -15,13 +15,14 @@ from functools import partial
 import trio
 
 from actors.ask import Envelope, InboxStopped
-from actors.commands import Erase, Purge
+from actors.commands import Append, Erase
 from actors.directory import Directory
+from actors.live import Live
 from actors.options import ActorOptions
 from actors.turn import Turn, TurnResult
 from storage.errors import Fenced, InboxGone, OutcomeUnknown, StorageError, UnitFailed
-from storage.protocols import Log
-from storage.records import Head
+from storage.protocols import Lane, Log
+from storage.records import Head, Retention
 
 TURN_COMMANDS = 64
 """Commands in one turn at most; 32 to 64 rows are where SQLite's cost per row stops falling (study, section 5)."""
@@ -40,13 +41,15 @@ class InboxActor:
         log: Log,
         directory: Directory,
         options: ActorOptions,
+        live: Live,
         retire: Callable[["InboxActor"], None],
         on_garbage: Callable[[], None],
     ) -> None:
-        """`retire` takes this actor out of the registry, synchronously. `on_garbage` is called after a change that
-        left rows for the sweep.
+        """`live` is what readers see of the inbox; this actor alone feeds it. `retire` takes this actor out of the
+        registry, synchronously. `on_garbage` is called after a change that left rows for the sweep.
         """
         self.inbox_id = inbox_id
+        self.live = live
         self.peak_mailbox = 0
         self._log = log
         self._directory = directory
@@ -54,6 +57,8 @@ class InboxActor:
         self._retire = retire
         self._on_garbage = on_garbage
         self._head: Head | None = None  # None: cold, the next turn loads it
+        self._retention: Retention | None = None
+        self._more_to_drop = False
         self._send: trio.MemorySendChannel[Envelope]
         self._receive: trio.MemoryReceiveChannel[Envelope]
         self._send, self._receive = trio.open_memory_channel(options.mailbox_slots)
@@ -85,7 +90,7 @@ class InboxActor:
         try:
             task_status.started()
             while await self._next_batch():
-                if not await self._take_turn(self._batch):
+                if (self._batch or self._more_to_drop) and not await self._take_turn(self._batch):
                     break
                 self._batch = []
         finally:
@@ -96,10 +101,13 @@ class InboxActor:
             self._end(InboxStopped)
 
     async def _next_batch(self) -> bool:
-        """Fill `self._batch` with what waits, at least one command; False when the actor is to end."""
+        """Fill `self._batch` with what waits; empty, there is something else to do. False when the actor is to end."""
         try:
             first = self._receive.receive_nowait()
         except trio.WouldBlock:
+            if self._more_to_drop:
+                self._batch = []
+                return True
             with trio.move_on_after(self._options.idle_seconds) as idle:
                 try:
                     first = await self._receive.receive()
@@ -125,7 +133,7 @@ class InboxActor:
         found this actor a moment ago meets a closed channel and asks the registry again.
         """
         waiting = self._receive.statistics()
-        if waiting.current_buffer_used or waiting.tasks_waiting_send:
+        if waiting.current_buffer_used or waiting.tasks_waiting_send or self.live.watchers:
             self._batch = []
             return True
         self._retire(self)
@@ -134,9 +142,9 @@ class InboxActor:
 
     async def _take_turn(self, batch: list[Envelope]) -> bool:
         """Run one turn and apply it; False when the inbox is gone."""
-        if not batch:
-            return True
-        turn = Turn(self.inbox_id, self._head, tuple(envelope.command for envelope in batch))
+        commands = tuple(envelope.command for envelope in batch)
+        lane = Lane.ANSWERS if commands else Lane.HOUSEKEEPING
+        turn = Turn(self.inbox_id, self._head, commands, self._retention, lane)
         try:
             # The one shield without a deadline: the writer always answers, and a turn's outcome must be applied.
             with trio.CancelScope(shield=True):
@@ -144,6 +152,7 @@ class InboxActor:
         except InboxGone:
             _answer_all(batch, InboxGone)
             self._directory.forget(self.inbox_id)
+            self.live.deleted()
             return False
         except Fenced:
             _answer_all(batch, InboxStopped)  # known: the unit was undone; the next actor reads the row
@@ -153,12 +162,15 @@ class InboxActor:
         except StorageError as error:
             if isinstance(error, OutcomeUnknown):
                 self._head = None  # the row decides, the next turn reads it
+                self.live.lost_track()
+            self._more_to_drop = False
             _answer_all(batch, partial(type(error), *error.args))
             return True
         return self._apply(batch, result)
 
     async def _isolate(self, batch: list[Envelope], failure: UnitFailed) -> bool:
         """Run the commands of a failed group one by one, so that only the guilty caller hears of it (S18)."""
+        self._more_to_drop = False  # if that is what failed, the housekeeper tries again in a minute
         if len(batch) == 1:
             error = CommandFailed("the command failed inside its transaction and was undone")
             error.__cause__ = failure.__cause__
@@ -176,20 +188,33 @@ class InboxActor:
         Nothing may await between "the commit returned" and the last reply, else a reader could see an answered
         message that its actor does not know yet.
         """
-        self._head = result.head
+        head = self._head = result.head
+        self._retention = result.retention
+        self._more_to_drop = result.more
         if result.record is not None:
             self._directory.put(result.record)
-        if result.head is None:
-            self._directory.forget(self.inbox_id)
+        tickets = []
         for envelope, outcome in zip(batch, result.outcomes, strict=True):
             envelope.answer(outcome)
-        if result.head is None or any(isinstance(envelope.command, Purge | Erase) for envelope in batch):
+            command = envelope.command
+            if isinstance(command, Append):
+                if command.ticket is not None:
+                    tickets.append(command.ticket)
+            elif isinstance(command, Erase):
+                self.live.tail.remove(command.seq)
+        if result.dropped:
             self._on_garbage()
-        return result.head is not None
+        if head is not None:
+            self.live.committed(head, result.entries, tickets)
+            return True
+        self._directory.forget(self.inbox_id)
+        self.live.deleted()
+        return False
 
     def _end(self, reason: Callable[[], Exception]) -> None:
         """Answer what is left in the mailbox, then close it: in this order, or the queue would be lost silently."""
         self._retire(self)
+        self.live.stop()
         if self._receive.statistics().open_receive_channels == 0:
             return  # passivated: the mailbox was empty and is closed
         while True:

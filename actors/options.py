@@ -10,6 +10,8 @@ class ActorOptions(msgspec.Struct, frozen=True, kw_only=True):
     complete when the last one has committed, and no more than one commit's worth of waiting hides in memory.
     `idle_seconds`: how long an actor without work stays. `crashes_allowed` in `crash_window_seconds`: one more
     puts the inbox into quarantine (study, S18). `known_inboxes`: settings kept in memory, least used go first.
+    `tail_bytes`: newest entries of all inboxes kept in memory to answer waits from; bodies over `tail_body_bytes`
+    are not, because no page shows them.
     """
 
     mailbox_slots: int = 64
@@ -17,3 +19,5 @@ class ActorOptions(msgspec.Struct, frozen=True, kw_only=True):
     crashes_allowed: int = 5
     crash_window_seconds: float = 60.0
     known_inboxes: int = 16_384
+    tail_bytes: int = 64 * 1024 * 1024
+    tail_body_bytes: int = 16_384

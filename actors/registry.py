@@ -16,9 +16,12 @@ import trio
 from actors.ask import Envelope, InboxQuarantined, InboxStopped
 from actors.commands import Command
 from actors.directory import Directory
+from actors.fanout import Fanout
 from actors.inbox import InboxActor
+from actors.live import Live
 from actors.options import ActorOptions
 from actors.rules.restarts import RestartBudget
+from actors.tail import TailBudget
 from storage.errors import Fenced
 from storage.protocols import Log
 
@@ -41,6 +44,9 @@ class Registry:
         self._quarantined: set[int] = set()
         self._nursery: trio.Nursery | None = None
         self._closing = trio.Event()
+        self._ended = trio.Event()  # set whenever an actor has ended
+        self._budget = TailBudget(options.tail_bytes, options.tail_body_bytes)
+        self.fanout = Fanout()
         self.on_garbage: Callable[[], None] = lambda: None
         self.restarts = 0
         self.peak_mailbox = 0
@@ -59,10 +65,16 @@ class Registry:
         """Hold the actors until `close`; returns when each has finished its last turn."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
+            await nursery.start(self.fanout.run)
             task_status.started()
             await self._closing.wait()
+            self.end_watchers()
             for actor in list(self._actors.values()):
                 actor.close()
+            while self._actors:
+                await self._ended.wait()
+                self._ended = trio.Event()
+            nursery.cancel_scope.cancel()
         log.debug("actors stopped", peak_mailbox=self.peak_mailbox, restarts=self.restarts)
 
     def close(self) -> None:
@@ -85,6 +97,21 @@ class Registry:
                 continue
         raise InboxStopped("the inbox could not take the command; nothing was changed")
 
+    def live(self, inbox_id: int) -> Live:
+        """Return what readers see of an inbox, starting its actor if need be. Synchronous.
+
+        Whoever adds a watcher to it in the same step keeps the actor awake. Raises as `ask` for an actor that cannot
+        be started.
+        """
+        return self._find_or_start(inbox_id).live
+
+    def end_watchers(self) -> None:
+        """End every wait and stream because the server is stopping; none is paced any more."""
+        self.fanout.rush()
+        for actor in self._actors.values():
+            for watcher in actor.live.watchers.everyone():
+                watcher.end("shutdown")
+
     def lift(self, inbox_id: int) -> None:
         """End a quarantine: the next ask starts the actor again."""
         self._quarantined.discard(inbox_id)
@@ -100,7 +127,13 @@ class Registry:
         actor = self._actors.get(inbox_id)
         if actor is None:
             actor = InboxActor(
-                inbox_id, self._store, self._directory, self._options, self._forget, self._garbage
+                inbox_id,
+                self._store,
+                self._directory,
+                self._options,
+                Live(self._budget, self.fanout),
+                self._forget,
+                self._garbage,
             )
             self._actors[inbox_id] = actor
             self._nursery.start_soon(self._supervise, actor)
@@ -128,6 +161,7 @@ class Registry:
         finally:
             self.peak_mailbox = max(self.peak_mailbox, actor.peak_mailbox)
             self._forget(actor)
+            self._ended.set()
 
     def _note_crash(self, inbox_id: int) -> None:
         self.restarts += 1

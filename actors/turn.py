@@ -20,11 +20,12 @@ from actors.commands import (
     Purge,
     PutSecret,
     Refusal,
+    Retain,
 )
-from actors.rules import append, dropping
+from actors.rules import append, dropping, retention
 from storage.errors import Fenced, InboxGone
 from storage.protocols import Lane, Tx
-from storage.records import Head, InboxRecord, NewEntry
+from storage.records import Head, InboxRecord, NewEntry, Retention
 
 ROW_OVERHEAD_BYTES = 1_024
 """About what one entry costs besides its body: headers, index rows, the dedupe key."""
@@ -34,20 +35,29 @@ class TurnResult(msgspec.Struct, frozen=True):
     """What a turn did: the head after it, one outcome per command (a value or an exception), what is new.
 
     `head` is None when the inbox was deleted by this turn. `record` is set when name, settings or secrets changed.
+    `retention` is the one in force after it. `dropped`: rows were left for the sweep; `more`: another turn has more to
+    drop, whether or not commands come.
     """
 
     head: Head | None
     outcomes: list[Any]
     entries: list[NewEntry]
     record: InboxRecord | None
+    retention: Retention
+    dropped: bool = False
+    more: bool = False
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """The commands of one turn, in mailbox order, and the head their actor believes in (None: it is cold)."""
+    """The commands of one turn, in mailbox order, and what their actor believes: head and retention (None: it is cold).
+
+    Without commands it is a turn of dropping alone, in the housekeeping lane.
+    """
 
     inbox_id: int
     believed: Head | None
     commands: tuple[Command, ...]
+    retention: Retention | None = None
     lane: Lane = Lane.ANSWERS
 
     @property
@@ -73,13 +83,17 @@ class Turn(msgspec.Struct, frozen=True):
             stored.latest_seq,
         ):
             raise Fenced
-        work = _Work(tx, self.inbox_id, stored)
+        kept = self.retention or tx.inbox(self.inbox_id).settings.retention
+        work = _Work(tx, self.inbox_id, stored, kept)
         for run in _runs(self.commands):
             work.perform(run)
-        if work.head is not None and work.head is not stored:
+        more = work.let_go()
+        if work.head is not None and work.head != stored:
             tx.advance(self.inbox_id, stored, work.head)
         record = tx.inbox(self.inbox_id) if work.record_changed and work.head is not None else None
-        return TurnResult(work.head, work.outcomes, work.entries, record)
+        return TurnResult(
+            work.head, work.outcomes, work.entries, record, work.retention, work.left_rows, more
+        )
 
 
 def _runs(commands: tuple[Command, ...]) -> Iterator[list[Command]]:
@@ -100,10 +114,12 @@ def _runs(commands: tuple[Command, ...]) -> Iterator[list[Command]]:
 class _Work:
     """The state of a turn while it is carried out."""
 
-    def __init__(self, tx: Tx, inbox_id: int, head: Head) -> None:
+    def __init__(self, tx: Tx, inbox_id: int, head: Head, retention: Retention) -> None:
         self.tx = tx
         self.inbox_id = inbox_id
         self.head: Head | None = head
+        self.retention = retention
+        self.left_rows = False
         self.outcomes: list[Any] = []
         self.entries: list[NewEntry] = []
         self.record_changed = False
@@ -127,7 +143,7 @@ class _Work:
             if command.dedupe_window_us and command.draft.dedupe_key is not None
         }
         seen = self.tx.seen(self.inbox_id, list(keys)) if keys else {}
-        plan = append.decide(head, seen, appends, self.tx.now())
+        plan = append.decide(head, seen, appends, self.tx.now(), self.retention)
         if plan.entries:
             self.tx.append(self.inbox_id, head.epoch, plan.entries)
             if plan.remember:
@@ -135,6 +151,26 @@ class _Work:
             self.head = plan.head
             self.entries.extend(plan.entries)
         self.outcomes.extend(plan.outcomes)
+
+    def _retain(self, head: Head, kept: Retention) -> None:
+        """Put another retention in force: the oldest entry may come of age at another time."""
+        self.retention = kept
+        oldest = self.tx.oldest(self.inbox_id, head.first_seq, 1)
+        due = retention.due_at(kept, oldest[0].received_at if oldest else None)
+        self.head = msgspec.structs.replace(head, due_at=due)
+
+    def let_go(self) -> bool:
+        """Drop what is over the limits, a bounded number of entries; True when more is left to drop."""
+        head = self.head
+        if head is None or not retention.wanted(head, self.retention, self.tx.now()):
+            return False
+        oldest = self.tx.oldest(self.inbox_id, head.first_seq, retention.DROP_ROWS + 1)
+        drop = retention.plan(head, oldest, self.retention, self.tx.now())
+        self.head = drop.head
+        if drop.rows:
+            self.tx.drop_before(self.inbox_id, drop.head.first_seq)
+            self.left_rows = True
+        return drop.more
 
     def _one(self, head: Head, command: Command) -> Any:
         """Carry out one change that is no append and return its outcome; a `Refusal` has changed nothing."""
@@ -145,6 +181,7 @@ class _Work:
                 name, settings = change(record.name, record.settings)
                 tx.change_inbox(inbox_id, name, settings)
                 self.record_changed = True
+                self._retain(head, settings.retention)
                 return tx.inbox(inbox_id)
             case PutSecret(secret):
                 tx.put_secret(inbox_id, secret)
@@ -158,15 +195,20 @@ class _Work:
             case Purge():
                 self.head = dropping.purged(head)
                 tx.drop_before(inbox_id, self.head.first_seq)
+                self.left_rows = True
                 return head.live_rows
             case Erase(seq):
                 size = tx.erase(inbox_id, seq) if seq >= head.first_seq else None
                 if size is None:
                     raise Refusal("not_found", "There is no message with this seq.", "seq")
                 self.head = dropping.erased(head, size)
+                self.left_rows = True
                 return None
+            case Retain():
+                return None  # every turn lets go of what is too much at its end
             case DeleteInbox():
                 tx.delete_inbox(inbox_id)
                 self.head = None
+                self.left_rows = True
                 return None
         raise TypeError(f"not a command: {type(command).__name__}")

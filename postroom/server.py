@@ -13,9 +13,6 @@ from functools import partial
 import msgspec
 import structlog
 import trio
-from storage.clock import wall_clock_us
-from storage.sqlite import open_store
-from web.app import build_app
 
 from actors.directory import Directory
 from actors.housekeeping import Housekeeper
@@ -27,13 +24,16 @@ from postroom.bootstrap import Founded, found
 from postroom.collector import freeze_start, tune_interpreter
 from postroom.config import Config
 from postroom.signals import watch_signals
+from storage.clock import wall_clock_us
+from storage.sqlite import open_store
+from web.app import build_app
 from web.serve import serve_http
 
 log = structlog.get_logger("postroom")
 
 
 class Started(msgspec.Struct, frozen=True):
-    """What a person needs to know once the server answers."""
+    """What a person needs to know once the server answers; `url` is the address that it listens on."""
 
     url: str
     founded: Founded
@@ -61,7 +61,7 @@ async def run(config: Config, stopping: trio.Event, ready: Callable[[Started], N
         tokens = TokenBook(store, wall_clock_us)
         await tokens.load()
         registry = Registry(store, directory, options)
-        keeper = Housekeeper(store, tokens, wall_clock_us)
+        keeper = Housekeeper(store, registry, tokens, wall_clock_us)
         registry.on_garbage = keeper.nudge
         service = Service(store, registry, directory, tokens)
         async with trio.open_nursery() as actors:
@@ -74,7 +74,7 @@ async def run(config: Config, stopping: trio.Event, ready: Callable[[Started], N
                     store.note_address(address.url)
                     freeze_start()
                     log.info("ready", url=address.url)
-                    ready(Started(config.public_url or address.url, founded))
+                    ready(Started(address.url, founded))
                 background.cancel_scope.cancel()
             await tokens.flush_use()
             registry.close()

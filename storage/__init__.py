@@ -1,0 +1,1 @@
+"""SQLite: records, migrations, the one writer, the readers; and the thread-free twin in memory."""

@@ -45,6 +45,8 @@ _adopt = shaped(lambda marks: f"DELETE FROM body_staged WHERE body_id IN ({marks
 
 def adopt(sql: Sql, body_ids: Sequence[int]) -> None:
     """Take bodies out of the staging area, for good. Raises `NotStored` unless every one was there."""
+    if not body_ids:
+        return
     adopted = sum(sql.change(_adopt(len(group)), group) for group in in_groups(body_ids))
     if adopted != len(body_ids):
         raise NotStored("A body was swept, or adopted already, before its message was stored.")

@@ -153,8 +153,7 @@ class JobQueue:
         Raises `StorageClosed`.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        if self._closed:
-            raise StorageClosed("The store is closed.")
+        self._require_open()
         job = Job(work, trio.lowlevel.current_task())
 
         def abort(_: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
@@ -163,8 +162,15 @@ class JobQueue:
             return trio.lowlevel.Abort.SUCCEEDED
 
         self._queue.put(job)
+        self._require_open(job)  # a thread that dies of a bug closes at any moment and may miss this job
         await trio.lowlevel.wait_task_rescheduled(abort)
         return job.unwrap()
+
+    def _require_open(self, job: Job | None = None) -> None:
+        if self._closed:
+            if job is not None:
+                job.cancelled, job.task = True, None
+            raise StorageClosed("The store is closed.")
 
     def close(self) -> None:
         """Refuse further work; the threads finish what is queued and end."""

@@ -3,6 +3,8 @@
 A snapshot needs no copy: a look runs in one step of the scheduler, in which nothing else changes the store.
 """
 
+import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -58,6 +60,15 @@ class MemorySnapshot:
                 found.append(InboxListing(replace(inbox.record, secrets=()), inbox.head))
         return found
 
+    def due(self, now_us: int, limit: int) -> list[int]:
+        """Return the inboxes whose oldest entry has come of age, longest due first."""
+        due = [
+            (inbox.head.due_at, inbox_id)
+            for inbox_id, inbox in self._state.inboxes.items()
+            if inbox.alive and inbox.head.due_at is not None and inbox.head.due_at <= now_us
+        ]
+        return [inbox_id for _, inbox_id in sorted(due)[:limit]]
+
     def page(self, query: PageQuery) -> Page:
         """Return one page of entries with the head of the same moment. Raises `InboxGone`."""
         inbox = self._state.live(query.inbox_id)
@@ -99,13 +110,21 @@ class MemorySnapshot:
         """Whether the bytes are JSON that every decoder reads; decided by decoding them in full."""
         try:
             msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError):
+            json.loads(body, parse_int=_finite, parse_float=_finite)
+        except (ValueError, OverflowError, RecursionError):
             return False
         return _depth(body) <= MAX_JSON_DEPTH
 
     def tokens(self) -> list[TokenRecord]:
         """Return every token, revoked ones included, in the order of their ids."""
         return [self._state.tokens[token_id] for token_id in sorted(self._state.tokens)]
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise OverflowError("no double holds this number")
+    return value
 
 
 def _seqs(head: Head, query: PageQuery) -> Iterable[int]:

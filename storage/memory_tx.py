@@ -21,6 +21,7 @@ from storage.records import (
     InboxSettings,
     NewEntry,
     NewInbox,
+    OldEntry,
     Secret,
     Seen,
     StoredMessage,
@@ -65,6 +66,12 @@ class MemoryTx:
         """Return, of these dedupe keys, those that the inbox remembers, whatever their age."""
         remembered = self._state.live(inbox_id).seen
         return {key: remembered[key] for key in keys if key in remembered}
+
+    def oldest(self, inbox_id: int, from_seq: int, limit: int) -> list[OldEntry]:
+        """Return the first entries from a seq on, in their order."""
+        rows = self._state.live(inbox_id).rows
+        seqs = heapq.nsmallest(limit, (seq for seq in rows if seq >= from_seq))
+        return [OldEntry(seq, rows[seq].received_at, rows[seq].size) for seq in seqs]
 
     # -- one inbox's turn -------------------------------------------------------------------------------
     def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> None:

@@ -21,6 +21,7 @@ from storage.records import (
     InboxSettings,
     NewEntry,
     NewInbox,
+    OldEntry,
     Page,
     PageQuery,
     Secret,
@@ -62,6 +63,9 @@ class Tx(Protocol):
 
     def seen(self, inbox_id: int, keys: Sequence[bytes]) -> dict[bytes, Seen]:
         """Return, of these dedupe keys, those that the inbox remembers, whatever their age."""
+
+    def oldest(self, inbox_id: int, from_seq: int, limit: int) -> list[OldEntry]:
+        """Return the first entries from a seq on, in their order."""
 
     # -- one inbox's turn ---------------------------------------------------------------------------------
     def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> None:
@@ -166,6 +170,9 @@ class Snapshot(Protocol):
 
         `slugs` restricts to those named; None means every inbox that is not private (webhook and topic).
         """
+
+    def due(self, now_us: int, limit: int) -> list[int]:
+        """Return the ids of inboxes whose oldest entry has come of age (`Head.due_at` <= now), longest due first."""
 
     def page(self, query: PageQuery) -> Page:
         """Return one page of entries with the head of the same moment. Raises `InboxGone`."""

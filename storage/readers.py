@@ -6,6 +6,7 @@ takes the looks that are queued, runs them in one read transaction, and answers 
 transaction ends with the batch, so no reader holds up a checkpoint (field notes, traps 8 and 22).
 """
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -118,11 +119,9 @@ class _ReaderThread:
             self._look(job)
             if time.monotonic() >= ends:
                 break
-        try:
+        with contextlib.suppress(apsw.Error):  # ending a read has no outcome that anybody waits for
             if self._db.in_transaction:
-                self._db.execute("COMMIT")
-        except apsw.Error:
-            self._db.execute("ROLLBACK")
+                self._db.execute("ROLLBACK")
         self._health.read_batches += 1
         self._health.read_looks += count
         self._queue.deliver(jobs[:count])
@@ -138,5 +137,6 @@ class _ReaderThread:
             failed = StorageError("The store could not be read.")
             failed.__cause__ = exc
             job.fail(failed)
+            self._snapshot.sql.fault = None  # told; kept, it would keep the whole look alive
         except BaseException as exc:
             job.fail(exc)

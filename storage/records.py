@@ -105,7 +105,8 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
     `first_seq` = `latest_seq` + 1 when nothing is kept. `live_*` count what is kept, `dropped_*` what
     retention, purges and erasures have taken since the inbox was made. `last_at` is the `received_at` of the
-    newest message that ever was, so that times never go backwards.
+    newest message that ever was, so that times never go backwards. `due_at`: when the oldest entry comes of age, None
+    when it never does.
     """
 
     epoch: str
@@ -116,6 +117,15 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     live_bytes: int = 0
     dropped_rows: int = 0
     dropped_bytes: int = 0
+    due_at: int | None = None
+
+
+class OldEntry(msgspec.Struct, frozen=True, gc=False):
+    """What retention looks at in an entry."""
+
+    seq: int
+    received_at: int
+    size: int
 
 
 class NewEntry(msgspec.Struct, frozen=True, gc=False):
@@ -180,7 +190,8 @@ class PageQuery(msgspec.Struct, frozen=True):
 
     Forward: `seq > after`, oldest first. Backward (`after` is None): `seq < before` (or from the newest when
     that is None too), newest first. `since_us` <= received_at < `until_us`. `body_limit`: bodies up to this
-    many bytes come along, 0 for none. `byte_budget`: stop once the rows' own bytes pass it (never before one row).
+    many bytes come along, 0 for none. `byte_budget`: the row with
+    which the rows' own bytes (facts, said, body that comes along) pass it is the last one.
     """
 
     inbox_id: int

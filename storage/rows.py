@@ -10,7 +10,10 @@ from storage.records import Head, InboxListing, InboxRecord, InboxSettings, Secr
 from storage.secret import SecretBytes
 from storage.sql import Row, Sql, in_groups, shaped
 
-HEAD = "h.epoch, h.latest_seq, h.first_seq, h.last_at, h.live_rows, h.live_bytes, h.dropped_rows, h.dropped_bytes"
+HEAD = (
+    "h.epoch, h.latest_seq, h.first_seq, h.last_at, h.live_rows, h.live_bytes, h.dropped_rows, h.dropped_bytes,"
+    " h.due_at"
+)
 INBOX = "i.inbox_id, i.slug, i.kind, i.name, i.created_at, i.settings"
 LISTING = f"SELECT {INBOX}, {HEAD} FROM inbox i JOIN inbox_head h ON h.inbox_id = i.inbox_id"  # noqa: S608 — constants
 INBOX_COLUMNS = 6
@@ -80,7 +83,7 @@ def inboxes(sql: Sql, slugs: Sequence[str] | None, after_slug: str, limit: int) 
 
 
 COLUMNS_OF_TOKEN = (
-    "token_id, hash, kind, scope, agent_id, machine, machines,"
+    "token_id, hash, kind, scope, agent_id, machine, machines,"  # noqa: S105 — names of columns, no token
     " name, created_at, expires_at, revoked_at, last_used_at"
 )
 

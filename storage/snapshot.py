@@ -13,45 +13,52 @@ class SqliteSnapshot:
     """The store at one moment. Valid while its connection's transaction is open."""
 
     def __init__(self, db: apsw.Connection) -> None:
-        self._sql = Sql(db)
+        self.sql = Sql(db)
 
     def head(self, inbox_id: int) -> Head:
         """Return the inbox's head."""
-        return rows.head_of(self._sql, inbox_id)
+        return rows.head_of(self.sql, inbox_id)
 
     def inbox(self, inbox_id: int) -> InboxListing:
         """Return record (with secrets) and head."""
-        return rows.inbox_of(self._sql, inbox_id)
+        return rows.inbox_of(self.sql, inbox_id)
 
     def inbox_by_slug(self, slug: str) -> InboxListing | None:
         """Return record (with secrets) and head of the live inbox of that slug."""
-        return rows.inbox_by_slug(self._sql, slug)
+        return rows.inbox_by_slug(self.sql, slug)
 
     def inboxes(self, slugs: Sequence[str] | None, after_slug: str, limit: int) -> list[InboxListing]:
         """Return live inboxes by slug."""
-        return rows.inboxes(self._sql, slugs, after_slug, limit)
+        return rows.inboxes(self.sql, slugs, after_slug, limit)
+
+    def due(self, now_us: int, limit: int) -> list[int]:
+        """Return the inboxes whose oldest entry has come of age."""
+        found = self.sql.rows(
+            "SELECT inbox_id FROM inbox_head WHERE due_at <= ? ORDER BY due_at LIMIT ?", (now_us, limit)
+        )
+        return [inbox_id for (inbox_id,) in found]
 
     def page(self, query: PageQuery) -> Page:
         """Return one page."""
-        return pages.page(self._sql, query)
+        return pages.page(self.sql, query)
 
     def message(self, inbox_id: int, seq: int, body_limit: int) -> tuple[Head, StoredMessage | None]:
         """Return one entry."""
-        return pages.message(self._sql, inbox_id, seq, body_limit)
+        return pages.message(self.sql, inbox_id, seq, body_limit)
 
     def chunk(self, body_id: int, n: int) -> bytes:
         """Return a piece of a large body."""
-        return bodies.chunk(self._sql, body_id, n)
+        return bodies.chunk(self.sql, body_id, n)
 
     def body(self, body_id: int, size: int) -> bytes:
         """Return a whole large body."""
-        return bodies.whole(self._sql, body_id, size)
+        return bodies.whole(self.sql, body_id, size)
 
     def is_json(self, body: bytes) -> bool:
         """Whether the bytes are strict JSON that common decoders accept."""
-        return bodies.is_json(self._sql, body)
+        return bodies.is_json(self.sql, body)
 
     def tokens(self) -> list[TokenRecord]:
         """Return every token."""
-        found = self._sql.rows(f"SELECT {rows.COLUMNS_OF_TOKEN} FROM token ORDER BY token_id")  # noqa: S608 — constants
+        found = self.sql.rows(f"SELECT {rows.COLUMNS_OF_TOKEN} FROM token ORDER BY token_id")  # noqa: S608 — constants
         return [rows.token_of(row) for row in found]

@@ -31,7 +31,7 @@ class TransactionLost(NotStored):
 
 
 class Sql:
-    """One connection's statements. `fault` is the last error that SQLite reported, None when there was none."""
+    """One connection's statements. `fault` is the last error that SQLite reported; its reader sets it to None."""
 
     __slots__ = ("db", "fault")
 

@@ -4,6 +4,7 @@ Order of opening: directory, lock, writer's connection, migrations, readers; of 
 is committed, the log is folded in), lock. Closing is synchronous, so it happens in a cancelled scope as well.
 """
 
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -42,8 +43,7 @@ class SqliteStore:
 
     async def commit(self, unit: Unit[T]) -> T:
         """Run a unit and return its result once it is durable; outcomes as `Log.commit` says."""
-        result: T = await self._queue.submit(unit)
-        return result
+        return await self._writer.commit(unit)
 
     async def read(self, look: Look[T]) -> T:
         """Run a look on a reader, behind the limit of concurrent reads."""
@@ -83,13 +83,14 @@ class OfflineStore:
                 db.execute("ROLLBACK")
 
 
-def _open_upkeep(
+def open_upkeep(
     options: StorageOptions,
-    clock: Callable[[], int],
-    vfs: str | None,
-    free_bytes: Callable[[Path], int],
+    clock: Callable[[], int] = now_us,
+    vfs: str | None = None,
+    free_bytes: Callable[[Path], int] = space.free_bytes,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> Upkeep:
-    """Open and migrate the database of a directory that is locked."""
+    """Open and migrate the database of a directory that is prepared and locked. Raises `DataDirectoryError`."""
     database = options.data_dir / DATABASE_NAME
     connect = partial(connect_writer, database, options.wal_limit_bytes, vfs)
     try:
@@ -105,13 +106,18 @@ def _open_upkeep(
             StoreHealth(),
             clock,
             wal_limit_bytes=options.wal_limit_bytes,
+            monotonic=monotonic,
         )
     except apsw.NotADBError as exc:
         raise DataDirectoryError(
             f"The file {DATABASE_NAME} in {options.data_dir} is not a Postroom database."
         ) from exc
     except apsw.Error as exc:
-        raise DataDirectoryError(f"The database in {options.data_dir} cannot be opened: {exc}.") from exc
+        raise _cannot_be_opened(options, exc) from exc
+
+
+def _cannot_be_opened(options: StorageOptions, exc: apsw.Error) -> DataDirectoryError:
+    return DataDirectoryError(f"The database in {options.data_dir} cannot be opened: {exc}.")
 
 
 @asynccontextmanager
@@ -130,7 +136,7 @@ async def open_store(
     prepare_directory(options.data_dir, create=True)
     lock = DirectoryLock(options.data_dir)
     try:
-        upkeep = _open_upkeep(options, clock, vfs, free_bytes)
+        upkeep = open_upkeep(options, clock, vfs, free_bytes)
         try:
             readers = Readers(
                 partial(connect_reader, options.data_dir / DATABASE_NAME, vfs),
@@ -138,8 +144,10 @@ async def open_store(
                 max_concurrent=options.max_concurrent_reads,
                 slot_timeout_seconds=options.read_slot_timeout_seconds,
             )
-        except BaseException:
+        except BaseException as exc:
             upkeep.close()
+            if isinstance(exc, apsw.Error):
+                raise _cannot_be_opened(options, exc) from exc
             raise
         store = SqliteStore(lock, upkeep, readers)
         try:
@@ -161,7 +169,7 @@ def open_offline(
     prepare_directory(options.data_dir, create=create)
     lock = DirectoryLock(options.data_dir)
     try:
-        upkeep = _open_upkeep(options, clock, None, space.free_bytes)
+        upkeep = open_upkeep(options, clock)
         try:
             yield OfflineStore(upkeep)
         finally:

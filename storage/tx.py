@@ -18,6 +18,7 @@ from storage.records import (
     InboxSettings,
     NewEntry,
     NewInbox,
+    OldEntry,
     Secret,
     Seen,
     Swept,
@@ -27,6 +28,13 @@ from storage.sql import Sql, in_groups, shaped
 
 EPOCH_BYTES = 8
 """Of randomness in an epoch: two lives of an inbox never share one."""
+
+_HEAD_COLUMNS = [field.name for field in msgspec.structs.fields(Head)]
+_ADVANCE = {
+    count: f"UPDATE inbox_head SET {', '.join(f'{name} = ?' for name in _HEAD_COLUMNS[:count])}"  # noqa: S608 — constants
+    " WHERE inbox_id = ? AND epoch = ? AND latest_seq = ?"
+    for count in (len(_HEAD_COLUMNS), len(_HEAD_COLUMNS) - 1)
+}
 
 _seen = shaped(
     lambda marks: f"SELECT key, seq, id, seen_at FROM seen_delivery WHERE inbox_id = ? AND key IN ({marks})"  # noqa: S608 — question marks only
@@ -69,6 +77,14 @@ class SqliteTx:
                 found[key] = Seen(*rest)
         return found
 
+    def oldest(self, inbox_id: int, from_seq: int, limit: int) -> list[OldEntry]:
+        """Return the first entries from a seq on."""
+        found = self.sql.rows(
+            "SELECT seq, received_at, size FROM entry WHERE inbox_id = ? AND seq >= ? ORDER BY seq LIMIT ?",
+            (inbox_id, from_seq, limit),
+        )
+        return [OldEntry(*row) for row in found]
+
     # -- one inbox's turn -----------------------------------------------------------------------------------
     def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> None:
         """Insert messages and their home entries."""
@@ -102,10 +118,13 @@ class SqliteTx:
 
     def advance(self, inbox_id: int, believed: Head, to: Head) -> None:
         """Replace the head if it is still the one believed in."""
+        values = msgspec.structs.astuple(to)
+        if (
+            to.due_at == believed.due_at
+        ):  # it seldom changes, and its index would be rewritten with every turn
+            values = values[:-1]
         changed = self.sql.change(
-            "UPDATE inbox_head SET epoch = ?, latest_seq = ?, first_seq = ?, last_at = ?, live_rows = ?,"
-            " live_bytes = ?, dropped_rows = ?, dropped_bytes = ? WHERE inbox_id = ? AND epoch = ? AND latest_seq = ?",
-            (*msgspec.structs.astuple(to), inbox_id, believed.epoch, believed.latest_seq),
+            _ADVANCE[len(values)], (*values, inbox_id, believed.epoch, believed.latest_seq)
         )
         if changed != 1:
             raise Fenced(f"inbox {inbox_id} is no longer at {believed.epoch}:{believed.latest_seq}")

@@ -32,6 +32,9 @@ IDLE_CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_RETRY_SECONDS = 0.25
 """Between two tries to truncate a log that is over its limit: a reader may be in the way."""
 
+FULL_WAL_BYTES = 1024 * 1024
+"""The log's limit while the disk is full: what frees space must not run into its own log."""
+
 DEGRADED = "The disk reported an error; the store takes no writes until a test write succeeds."
 FULL = "The disk is full; nothing new is stored until there is room again."
 
@@ -84,11 +87,19 @@ class Upkeep:
             self._look_at_space()
 
     def after_commit(self) -> None:
-        """Note the size of the log; truncate it when it is over its limit, or when every byte counts."""
+        """Note when the last transaction was committed and how large it left the log."""
         self._written_at = self._monotonic()
         self._note_wal()
-        over = self.health.wal_bytes > self._wal_limit_bytes or self.health.state == "full"
-        if over and self._written_at - self._checkpointed_at >= CHECKPOINT_RETRY_SECONDS:
+
+    def trim_log(self) -> None:
+        """Truncate a log that is over its limit. Called when the batch has been answered: it takes a while."""
+        if self.health.state == "full":
+            if self.health.wal_bytes > FULL_WAL_BYTES:
+                self._checkpoint()
+        elif (
+            self.health.wal_bytes > self._wal_limit_bytes
+            and self._monotonic() - self._checkpointed_at >= CHECKPOINT_RETRY_SECONDS
+        ):
             self._checkpoint()
 
     def seconds_until_due(self) -> float | None:

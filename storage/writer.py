@@ -41,12 +41,14 @@ from storage.errors import (
     NotStored,
     OutcomeUnknown,
     SlugTaken,
+    StorageClosed,
     StorageDegraded,
     StorageError,
     StorageFull,
     UnitFailed,
 )
 from storage.lanes import Lanes
+from storage.protocols import Lane, T, Unit
 from storage.upkeep import Upkeep
 
 BATCH_SECONDS = 0.02
@@ -105,6 +107,7 @@ class Writer:
         """Run one unit in a transaction of its own, and return its result or raise, as `Log.commit` does."""
         job = Job(unit)
         self.run_batch([job])
+        self._upkeep.trim_log()
         return job.unwrap()
 
     # -- one batch ------------------------------------------------------------------------------------------
@@ -114,12 +117,10 @@ class Writer:
         if not admitted:
             return []
         try:
-            late = self._transact(admitted, self._monotonic() + BATCH_SECONDS)
+            return self._transact(admitted, self._monotonic() + BATCH_SECONDS)
         except _Lost as lost:
             self._after_loss(lost, admitted)
             return []
-        self._upkeep.after_commit()
-        return late
 
     def _after_loss(self, lost: _Lost, jobs: list[Job]) -> None:
         """Answer the unit that lost the transaction, repair, and run the others one by one."""
@@ -222,6 +223,7 @@ class Writer:
                 self._answer_after_commit(jobs, exc)
             self._upkeep.repair(exc)
             return
+        self._upkeep.after_commit()
         self._health.commits += 1
         self._health.batch_units += len(jobs)
         self._health.batch_units_max = max(self._health.batch_units_max, len(jobs))
@@ -261,6 +263,14 @@ class WriterThread:
         self._lanes = Lanes()
         self._thread = DatabaseThread("postroom-writer", self._serve)
 
+    async def commit(self, unit: Unit[T]) -> T:
+        """Queue a unit and wait for its outcome, as `Log.commit` says."""
+        # An ill-made unit is its caller's fault: asked here, these never raise on the writer's thread.
+        if not (isinstance(unit.lane, Lane) and unit.cost >= 0 and unit.grows in (True, False)):
+            raise ValueError("a unit has a lane, a cost and says whether it grows")
+        result: T = await self._queue.submit(unit)
+        return result
+
     def join(self) -> None:
         """Wait until everything queued is committed and the database is closed."""
         self._thread.join()
@@ -269,6 +279,11 @@ class WriterThread:
         try:
             while self._turn():
                 pass
+        except (
+            BaseException
+        ):  # crash policy: `run_batch` lets nothing out, so this is a bug; nobody may wait for it
+            self._give_up()
+            raise
         finally:
             self._upkeep.close()
 
@@ -280,11 +295,26 @@ class WriterThread:
         if batch:
             self._lanes.put_back(self._writer.run_batch(batch))
             self._queue.deliver([job for job in batch if job.done])
+            self._upkeep.trim_log()
         elif ended:
             return False
         else:
             self._upkeep.tick()
         return True
+
+    def _give_up(self) -> None:
+        """Refuse what is queued and whatever comes."""
+        self._queue.close()
+        left: list[Job] = []
+        ended = False
+        while not ended:
+            jobs, ended = self._queue.take(QUEUE_TAKE, None)
+            left += jobs
+        while jobs := self._lanes.choose(time.monotonic()):
+            left += jobs
+        for job in left:
+            job.fail(StorageClosed("The writer has ended by a fault of its own."))
+        self._queue.deliver(left)
 
 
 def _own_error(exc: BaseException) -> BaseException:

@@ -1,0 +1,1 @@
+"""HTTP: ingest, reads, administration; authentication and verification; the limits of the edge."""

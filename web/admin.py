@@ -172,7 +172,7 @@ class Admin:
 
     async def list_tokens(self, request: Request) -> Answer:
         """`GET /v1/tokens`: tokens that are not revoked, the oldest first, without their text."""
-        params = require_admin(request, ListTokens)
+        params = admin_parameters(request, ListTokens)
         found = self._service.tokens.page(params.after, params.limit + 1)
         more = len(found) > params.limit
         views = [token_view(token) for token in found[: params.limit]]
@@ -186,7 +186,8 @@ class Admin:
         token = await self._service.tokens.change(
             request.params["token_id"], lambda token: patch_token(token, patch)
         )
-        return Answer(200, msgspec.json.encode(token_view(token)))
+        # The book knows of a use that is not written down yet.
+        return Answer(200, msgspec.json.encode(token_view(self._service.tokens.get(token.token_id) or token)))
 
     async def revoke_token(self, request: Request) -> Answer:
         """`DELETE /v1/tokens/{token_id}`: 204; the token fails on its next call."""
@@ -237,7 +238,12 @@ class Admin:
             raise invalid("inboxes", "A private inbox is read by its own agent or machine only.")
 
 
-def require_admin(request: Request, takes: type[P] = NoParameters) -> P:
+def require_admin(request: Request) -> None:
+    """Refuse whoever has no admin token, and any query parameter. Raises as `admin_parameters`."""
+    admin_parameters(request, NoParameters)
+
+
+def admin_parameters(request: Request, takes: type[P]) -> P:
     """Return what the query string says, for a caller with an admin token.
 
     Raises `permission_denied` for any other token, before anything is looked at, and `invalid_argument` for parameters

@@ -15,7 +15,7 @@ import msgspec
 
 from web.claims import nests_too_deep
 from web.errors import ApiError, invalid
-from web.grammar import parse_time
+from web.grammar import NAME_PATTERN, SLUG_PATTERN, parse_time
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -31,6 +31,11 @@ _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _AT = re.compile(r" - at `(?:key in )?\$\.?(.*?)`$")
 _NAMED = re.compile(r"(?:unknown|required) field `(.*?)`")
 _LAST_INDEX = re.compile(r"(?:\[[^\]]*\])+$")
+_SPELLINGS = {
+    SLUG_PATTERN: "1 to 64 characters of a-z 0-9 . _ -, the first and the last a letter or digit",
+    NAME_PATTERN: "1 to 64 characters of a-z 0-9 . _ -, the first a letter or digit",
+}
+"""What a person is told instead of a pattern."""
 
 
 def from_query(into: type[T], raw_query: bytes, path: Mapping[str, str] | None = None) -> T:
@@ -109,6 +114,8 @@ def argument_error(error: msgspec.ValidationError, within: str = "") -> ApiError
     if named is not None:
         parts.append(named[1][:_SHOWN_NAME_CHARS])
     message = _AT.sub("", text).rstrip(".") + "."
+    for pattern, words in _SPELLINGS.items():
+        message = message.replace(f"`str` matching regex {pattern!r}", words)
     return ApiError("invalid_argument", message, field=".".join(part for part in parts if part) or None)
 
 

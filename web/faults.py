@@ -38,7 +38,9 @@ def as_api_error(error: BaseException) -> ApiError | None:
             return ApiError(
                 "busy", "This inbox keeps failing and waits for its administrator; nothing was stored."
             )
-        case InboxStopped() | StorageClosed():
+        case InboxStopped():
+            return ApiError("busy", "The inbox could not take this now; nothing was stored. Try again.")
+        case StorageClosed():
             return ApiError("shutting_down", "The server is shutting down; nothing was stored. Try again.")
         case StorageFull():
             return ApiError("insufficient_storage", "The server has no room for this; nothing was stored.")

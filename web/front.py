@@ -28,7 +28,7 @@ from web.options import WebOptions
 from web.quartapp import Administration
 from web.replies import send_answer, send_streamed
 from web.routes import Route, RouteTable
-from web.upstream import shield_last_send
+from web.upstream.answers import shield_last_send
 
 API_BODY_BYTES = 1024 * 1024
 """Bodies of the API (not of ingest) are JSON documents; the largest field that any of them allows is 64
@@ -75,7 +75,7 @@ class Front:
         elif scope["type"] == "lifespan":
             await self.administration.lifespan(scope, receive, send)
         else:
-            raise NotImplementedError(f"no {scope['type']} here")
+            raise ValueError(f"this application does not serve {scope['type']}")
 
     async def _http(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         headers = cast(RawHeaders, scope["headers"])  # a list, in Hypercorn as in the ASGI specification
@@ -87,7 +87,7 @@ class Front:
 
         request = Request(
             scope["method"],
-            scope["raw_path"],
+            _origin_form(scope["raw_path"]),
             scope["query_string"],
             headers,
             client[0] if client else None,
@@ -199,3 +199,14 @@ def _wrong_method(allow: bytes) -> ApiError:
     return ApiError(
         "method_not_allowed", "This address does not take this method.", headers=((b"allow", allow),)
     )
+
+
+def _origin_form(target: bytes) -> bytes:
+    """Return the path of a request target; `http://host/path` counts as `/path`, as RFC 9112, section 3.2.2, demands."""
+    if target.startswith(b"/"):
+        return target
+    scheme, separator, rest = target.partition(b"://")
+    if not separator or scheme.lower() not in (b"http", b"https"):
+        return target
+    _, slash, path = rest.partition(b"/")
+    return slash + path or b"/"

@@ -25,7 +25,16 @@ class Request:
     `params` are the path's parameters, percent-decoded, by their names in the route's template (`web/routes.py`).
     """
 
-    __slots__ = ("headers", "method", "params", "principal", "raw_path", "raw_query", "read_body", "source_ip")
+    __slots__ = (
+        "headers",
+        "method",
+        "params",
+        "principal",
+        "raw_path",
+        "raw_query",
+        "read_body",
+        "source_ip",
+    )
 
     def __init__(
         self,

@@ -15,15 +15,13 @@ import msgspec
 from msgspec import Meta
 
 from actors.commands import Refusal
+from actors.housekeeping import DEDUPE_WINDOW_MAX_SECONDS
 from storage.records import InboxRecord, InboxSettings, NewInbox, Response, Retention, Secret
 from storage.secret import SecretBytes
 from web.decoding import SAFE_INTEGER, from_object, json_object
 from web.errors import ApiError, invalid
 from web.grammar import NAME_PATTERN, SLUG_PATTERN, is_reserved_slug
 from web.verify.registry import check_secret, check_verifier
-
-MAX_DEDUPE_SECONDS = 30 * 86_400
-"""Delivery ids are remembered row by row; no provider retries for longer than some days."""
 
 MAX_AGE_SECONDS = 100 * 366 * 86_400
 MAX_RATE_PER_MINUTE = 1_000_000
@@ -123,7 +121,7 @@ class SettingsForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     verifier: str = "none"
     verifier_options: dict[str, Any] = {}
     on_unverified: Literal["store", "reject"] = "store"
-    dedupe_window_seconds: Annotated[int, Meta(ge=0, le=MAX_DEDUPE_SECONDS)] = 86_400
+    dedupe_window_seconds: Annotated[int, Meta(ge=0, le=DEDUPE_WINDOW_MAX_SECONDS)] = 86_400
     retention: RetentionForm | None = None
     response: ResponseForm | None = None
     rate_per_minute: Annotated[int, Meta(ge=1, le=MAX_RATE_PER_MINUTE)] | None = None

@@ -76,7 +76,7 @@ class Ingest:
         if inbox.settings.rate_per_minute is not None:
             wait = self._rates.take(inbox.inbox_id, inbox.settings.rate_per_minute)
             if wait is not None:
-                message = f"This inbox takes {inbox.settings.rate_per_minute} messages per minute."
+                message = f"The limit of this inbox is {inbox.settings.rate_per_minute} per minute."
                 raise ApiError("rate_limited", message, retry_after=wait)
         if incoming.framed_twice:
             raise framed_twice()

@@ -9,7 +9,8 @@ MIB = 1024 * 1024
 
 class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Limits and switches of the HTTP side; sizes in bytes, times in seconds. `retention`: a new inbox gets it unless
-    it is created with its own."""
+    it is created with its own.
+    """
 
     bind: str = "127.0.0.1:8025"
     public_url: str | None = None

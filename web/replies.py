@@ -1,6 +1,6 @@
 """Answers as ASGI messages: the headers of every answer, the refusal that can be read, the streamed body.
 
-A small answer is two messages, the start and one final body, which `web.upstream.Http1` writes as one piece.
+A small answer is two messages, the start and one final body, which `web.upstream.http1` writes as one piece.
 """
 
 import structlog
@@ -14,7 +14,7 @@ EVERY_ANSWER = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"n
 """The headers that every answer of ours carries, whoever gives it."""
 
 CLOSE = (b"connection", b"close")
-"""Also tells `web.upstream.Http1` to write the head at once, because the end of this answer may be long in
+"""Also tells `web.upstream.http1` to write the head at once, because the end of this answer may be long in
 coming."""
 
 BODILESS = frozenset({204, 205, 304})
@@ -96,6 +96,6 @@ async def _refuse(
 
 
 async def _send_last(send: ASGISendCallable, body: bytes) -> None:
-    # In the last message Hypercorn recycles or closes the connection; see `web.upstream.shield_last_send`.
+    # In the last message Hypercorn recycles or closes the connection; see `web.upstream.answers`.
     with trio.CancelScope(shield=True):
         await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -1,8 +1,8 @@
 """Serving: the listening socket, the accept loop, and the order in which connections end.
 
-It is what `hypercorn.trio.serve` is, with `web.upstream.Connection` in place of Hypercorn's connection; that
-function gives no place to pass one, hides a KeyboardInterrupt (trap 20) and would own the socket's options.
-Signals are not handled here: whoever calls sets `stopping`.
+It is what `hypercorn.trio.serve` is, with `web.upstream.connections.Connection` in place of Hypercorn's
+connection; that function gives no place to pass one, hides a KeyboardInterrupt (trap 20) and would own the
+socket's options. Signals are not handled here: whoever calls sets `stopping`.
 """
 
 import socket
@@ -21,7 +21,8 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, ConnectionState, LifespanState
 
 from web.options import WebOptions
-from web.upstream import RECEIVE_BYTES, STOP_GRACE_SECONDS, Connection, Connections, listen
+from web.upstream.connections import RECEIVE_BYTES, Connection, Connections
+from web.upstream.listening import listen
 
 BACKLOG = 1024
 """Connections that the kernel holds for us while the loop is busy; a fan-out may take it for half a
@@ -30,6 +31,9 @@ second."""
 KEEP_ALIVE_REQUESTS = 2**31
 """Requests on one connection: without limit. Hypercorn's 1,000 costs a reconnect now and drops polls on
 HTTP/2 (trap 17)."""
+
+STOP_GRACE_SECONDS = 1.0
+"""After that a connection that still blocks the shutdown is shut down from outside (S17)."""
 
 UNWIND_SECONDS = 2.0
 """After their sockets were shut down, handlers have so long to come to their end before they are

@@ -18,6 +18,7 @@ def purged(head: Head) -> Head:
         live_bytes=0,
         dropped_rows=head.dropped_rows + head.live_rows,
         dropped_bytes=head.dropped_bytes + head.live_bytes,
+        due_at=None,
     )
 
 

@@ -92,7 +92,7 @@ _OPTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
         "--response-status",
         ("response", "status"),
         {
-            "type": click.IntRange(200, 599),
+            "type": click.IntRange(200, 299),
             "metavar": "N",
             "help": "Status of this inbox's own answer to senders.",
         },

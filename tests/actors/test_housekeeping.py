@@ -15,7 +15,7 @@ from tests.actors.world import World, running
 
 
 def keeper(world: World, now_us: int = 0) -> Housekeeper:
-    return Housekeeper(world.store, world.tokens, lambda: now_us)
+    return Housekeeper(world.store, world.registry, world.tokens, lambda: now_us)
 
 
 @pytest.mark.parametrize("command", [Purge(), DeleteInbox()])

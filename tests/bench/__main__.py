@@ -13,7 +13,7 @@ from tests.bench.figures import Figure
 from tests.bench.harness import FULL, QUICK, Bench, LoadFailed
 from tests.bench.machine import describe, disk_directory
 from tests.bench.processes import ServerFailed
-from tests.bench.report import all_met, as_table, write_json
+from tests.bench.report import all_met, as_table, doubtful, write_json
 from tests.bench.subject import NotWhatItSays
 
 EXIT_FAILED = 1
@@ -66,6 +66,10 @@ def main(
         sys.exit(EXIT_INTERRUPTED)
     console.print(as_table(figures))
     write_json(figures, output)
+    for name in doubtful(figures):
+        console.print(
+            f"The rounds of {name} disagree: the machine was busy with something else; run it again."
+        )
     console.print(f"Written to {output}.")
     if strict and not all_met(figures):
         sys.exit(EXIT_GOAL_MISSED)

@@ -80,7 +80,8 @@ def describe(directory: Path) -> list[str]:
     if kind in MEMORY_FILE_SYSTEMS:
         disk += " – memory, not a disk: durable figures mean nothing here; choose --directory"
     return [
-        f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
+        f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
+        f"load {os.getloadavg()[0]:.1f} before the run",
         f"Python {sys.version.split()[0]}, " + ", ".join(f"{name} {version(name)}" for name in LIBRARIES),
         disk,
     ]

@@ -12,6 +12,9 @@ from rich.table import Table
 
 from tests.bench.figures import Figure
 
+BELIEVED_SPREAD = 0.2
+"""On a quiet machine the quartiles of the ratios lie less than 0.1 apart."""
+
 
 def as_json(figures: Sequence[Figure]) -> str:
     """Return the figures as the JSON text of `bench-results.json`, one figure a line."""
@@ -27,6 +30,12 @@ def write_json(figures: Sequence[Figure], path: Path) -> None:
 def all_met(figures: Sequence[Figure]) -> bool:
     """Return whether no goal was missed."""
     return all(figure.met is not False for figure in figures)
+
+
+def doubtful(figures: Sequence[Figure]) -> list[str]:
+    """Return the names of figures with a goal whose rounds disagree too much to be believed, each once."""
+    wide = (figure.name for figure in figures if figure.goal is not None and figure.spread > BELIEVED_SPREAD)
+    return list(dict.fromkeys(wide))
 
 
 def as_table(figures: Sequence[Figure]) -> Table:
@@ -45,7 +54,7 @@ def as_table(figures: Sequence[Figure]) -> Table:
             f"{_short(figure.median)} {figure.unit}",
             figure.baseline,
             f"{figure.ratio:.2f} ×",
-            f"± {figure.spread / 2:.2f}",
+            f"{figure.spread:.2f}",
             _goal(figure),
             _verdict(figure),
         )

@@ -47,7 +47,7 @@ def test_a_server_that_refuses_ends_the_load_with_its_answer(tmp_path: Path) -> 
         "import http.server as h; s = h.ThreadingHTTPServer(('127.0.0.1', 0), h.BaseHTTPRequestHandler);"
         "print(f'http://127.0.0.1:{s.server_port}', flush=True); s.serve_forever()",
     )
-    with running("refusing", program, tmp_path) as server, pytest.raises(LoadFailed, match="not a 200.*501"):
+    with running("refusing", program, tmp_path) as server, pytest.raises(LoadFailed, match=r"not a 200.*501"):
         load(deliveries(server.port, 10), connections=1)
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.bench.client import WrongAnswer, whole_body
 from tests.bench.figures import Figure, compare, quantile
 from tests.bench.machine import disk_directory, file_system
-from tests.bench.report import all_met, as_json, as_table, write_json
+from tests.bench.report import all_met, as_json, as_table, doubtful, write_json
 from tests.bench.signed import BODY_BYTES, Deliveries, body_of, request
 
 MEMBERS = ["name", "ratio", "baseline", "median", "spread", "goal", "met"]
@@ -90,6 +90,12 @@ def test_the_file_is_a_list_of_the_seven_members(tmp_path: Path) -> None:
         "met": True,
     }
     assert (second["ratio"], second["goal"], second["met"]) == (0.3333, None, None)
+
+
+def test_a_goal_whose_rounds_disagree_is_doubtful() -> None:
+    wide = [1.0, 1.5, 2.0]
+    assert doubtful([rate(wide, [1.0] * 3), rate(wide, [1.0] * 3)]) == ["ingest.rate"]
+    assert doubtful([rate([1.0, 1.1, 1.2], [1.0] * 3), rate(wide, [1.0] * 3, goal=None)]) == []
 
 
 def test_no_figures_are_an_empty_list() -> None:

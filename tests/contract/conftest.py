@@ -9,6 +9,7 @@ import pytest
 from storage.memory import MemoryStore
 from storage.options import StorageOptions
 from storage.protocols import Log
+from storage.sqlite import open_store
 
 OpenLog = Callable[[], AbstractAsyncContextManager[Log]]
 """Opens the store of this test; once more, after it was closed, is its next start on the same data."""
@@ -29,8 +30,6 @@ def _memory() -> OpenLog:
 
 
 def _sqlite(data_dir: Path) -> OpenLog:
-    from storage.sqlite import open_store
-
     return lambda: open_store(StorageOptions(data_dir=data_dir))
 
 

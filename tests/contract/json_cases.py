@@ -103,6 +103,9 @@ JSON_CASES = [
     pytest.param(_nested(101, b'"]]]"'), False, id="closing brackets in a string, 101 arrays"),
     pytest.param(_nested(100_000), False, id="100,000 arrays"),
     pytest.param(b"[" * 100_000, False, id="100,000 open arrays"),
+    pytest.param(b"1" * 309, True, id="an integer of 309 digits that fits a double"),
+    pytest.param(b"9" * 309, False, id="an integer of 309 digits that does not"),
+    pytest.param(b'{"a":' + b"1" * 310 + b"}", False, id="an integer of 310 digits"),
     # -- large
     pytest.param(b"[" + b'{"key":"value \\"x\\""},' * 100_000 + b"1]", True, id="2 MB"),
     pytest.param(b"[" + b'{"key":"value \\"x\\""},' * 100_000 + b"1", False, id="2 MB cut"),

@@ -1,8 +1,8 @@
 """Cancellation and crash fuzz of the inbox actor: no gap, no false acknowledgement, no hung caller.
 
-Senders are cancelled at random points, the store fails, loses answers and makes actors die by a seeded schedule, actors
-passivate between two asks. Afterwards the store is the judge: numbers are dense, every acknowledged message is where its
-acknowledgement said, once; what was answered "not stored" is not there.
+Senders are cancelled at random points, the store fails, loses answers and makes actors die by a seeded schedule,
+actors passivate between two asks. Afterwards the store is the judge: numbers are dense, every acknowledged message is
+where its acknowledgement said, once; what was answered "not stored" is not there.
 """
 
 import random

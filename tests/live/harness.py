@@ -26,7 +26,7 @@ from hypercorn.typing import ASGIFramework
 from tests.wire.client import Client
 from web.options import WebOptions
 from web.serve import Listening, serve_http
-from web.upstream import Connections
+from web.upstream.connections import Connections
 
 START_SECONDS = 30.0
 """For a process to say that it is ready; it takes about one second on a quiet machine."""

@@ -1,7 +1,8 @@
 """How much memory a process takes on top of what it had: the peak of its resident set, not the value afterwards.
 
-What is gone again when somebody looks has still been needed, so the set is sampled by a thread of its own while the work
-goes on. On Linux the kernel keeps the exact peak (`VmHWM`), which can be reset; where it cannot, samples must do.
+What is gone again when somebody looks has still been needed, so the set is sampled by a thread of its own
+while the work goes on. On Linux the kernel keeps the exact peak (`VmHWM`), which can be reset; where it
+cannot, samples must do.
 """
 
 import threading

@@ -102,7 +102,8 @@ class Line:
                 raise ConnectionError("the server closed the connection without an answer")
         assert head is not None
         self._rest = parser.trailing_data[0]
-        return Reply(head.status_code, [(bytes(key), bytes(value)) for key, value in head.headers], b"".join(body))
+        headers = [(bytes(key), bytes(value)) for key, value in head.headers]
+        return Reply(head.status_code, headers, b"".join(body))
 
     def ended(self) -> bool:
         """Wait until the server has closed the connection; False when it sends something instead."""
@@ -166,7 +167,9 @@ class Sender:
             line.send(*pieces)
             return line.reply(method)
 
-    def request(self, method: bytes, target: bytes, headers: Headers = (), body: bytes | None = None) -> Reply:
+    def request(
+        self, method: bytes, target: bytes, headers: Headers = (), body: bytes | None = None
+    ) -> Reply:
         """Send one request, with a Content-Length if there is a body."""
         framing = [] if body is None else [(b"Content-Length", b"%d" % len(body))]
         return self.exchange(head(method, target, [*headers, *framing]), body or b"", method=method.decode())

@@ -44,7 +44,8 @@ def test_values_are_shown_byte_by_byte_as_latin_1(api: Api, sender: Sender) -> N
     slug = api.inbox()
     value = "žluť 🐎".encode()
     every_byte = bytes([*range(0x21, 0x7F), *range(0x80, 0x100)])
-    sender.post(slug, b"{}", [(b"X-Utf8", value), (b"X-Every", every_byte), (b"X-Tab", b"a\tb"), (b"X-None", b"")])
+    lines = [(b"X-Utf8", value), (b"X-Every", every_byte), (b"X-Tab", b"a\tb"), (b"X-None", b"")]
+    sender.post(slug, b"{}", lines)
     shown = dict(headers_of(api, slug))
     assert shown["x-utf8"].encode("latin-1") == value
     assert shown["x-every"].encode("latin-1") == every_byte
@@ -171,7 +172,9 @@ def test_expect_100_continue_works_for_a_chunked_body(api: Api, sender: Sender) 
 
 
 @pytest.mark.parametrize(
-    ("slug", "length", "status"), [("", b"10485761", 413), ("nobody-here", b"2", 404)], ids=["too large", "unknown"]
+    ("slug", "length", "status"),
+    [("", b"10485761", 413), ("nobody-here", b"2", 404)],
+    ids=["too large", "unknown"],
 )
 def test_a_sender_that_asks_first_is_refused_without_being_told_to_go_on(
     api: Api, sender: Sender, slug: str, length: bytes, status: int

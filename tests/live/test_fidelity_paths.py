@@ -45,6 +45,13 @@ def test_the_path_after_the_slug_is_kept_as_it_was_sent(api: Api, sender: Sender
     assert (claims["path"], claims["query"]) == (path.decode(), "")
 
 
+def test_a_target_in_absolute_form_is_served_like_its_path(api: Api, sender: Sender) -> None:
+    slug = api.inbox()
+    target = b"http://elsewhere.example" + ingest(slug, b"//a%2Fb/")
+    assert sender.request(b"POST", target, [], b"{}").status == 200
+    assert api.message(slug, 1)["untrusted"]["path"] == "//a%2Fb/"
+
+
 def test_the_path_of_a_put_is_kept_too(api: Api, sender: Sender) -> None:
     slug = api.inbox()
     assert sender.request(b"PUT", ingest(slug, b"//a%2Fb/../"), [], b"{}").status == 200
@@ -142,7 +149,7 @@ def test_an_unknown_slug_answers_the_same_404_for_every_method(api: Api, sender:
     topic = api.inbox(kind="topic")
     gone = api.inbox()
     api.ok("DELETE", f"/inboxes/{gone}", status=204)
-    slugs = ["nobody-here", "Not-A-Slug", "agent.somebody", "machine.box", "-", "a" * 65, "%61bc", topic, gone]
+    slugs = ["nobody-here", "Not-A-Slug", "agent.somebody", "machine.box", "-", "a" * 65, "%61b", topic, gone]
     targets = [*(ingest(slug, rest) for slug in slugs for rest in (b"", b"/a/../b?c")), b"/in/", b"/in//"]
     answers = [
         sender.request(method, target, [], None if method == b"GET" else b"{}")
@@ -171,7 +178,9 @@ def test_a_known_slug_in_other_letters_is_unknown(api: Api, sender: Sender) -> N
 def test_two_requests_of_one_connection_are_told_apart(api: Api, sender: Sender) -> None:
     slug = api.inbox()
     first = head(b"POST", ingest(slug, b"/1"), [(b"Content-Length", b"2")]) + b"[]"
-    second = head(b"POST", ingest(slug, b"/2"), [(b"Transfer-Encoding", b"chunked")]) + b"2\r\n{}\r\n0\r\n\r\n"
+    second = (
+        head(b"POST", ingest(slug, b"/2"), [(b"Transfer-Encoding", b"chunked")]) + b"2\r\n{}\r\n0\r\n\r\n"
+    )
     with sender.line() as line:
         line.send(first + second)  # pipelined: the second begins in the segment in which the first ends
         assert (line.reply().json()["seq"], line.reply().json()["seq"]) == (1, 2)

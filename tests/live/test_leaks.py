@@ -9,8 +9,10 @@ import pytest
 import trio
 
 from tests.live.harness import Server, connect, open_descriptors
-from tests.live.test_upstream_traps import ECHO, stack
+from tests.live.stack import ECHO, stack
 from tests.wire.client import head
+from web.http import Answer, Request
+from web.routes import Route
 
 REQUESTS = 1_000
 CLIENTS = 8
@@ -66,7 +68,8 @@ async def one_request(port: int) -> None:
 
 
 async def until_descriptors(process: psutil.Process, expected: int) -> None:
-    """Return when the process has no more descriptors than that; each look is after an answer of the server's."""
+    """Return when the process has no more descriptors than that; each look is after an answer of the
+    server's."""
     with trio.fail_after(10):
         while process.num_fds() > expected:
             await trio.lowlevel.checkpoint()
@@ -90,8 +93,6 @@ async def test_uploads_that_break_off_give_everything_back(tmp_path: Path, size:
 @pytest.mark.parametrize("target", ["/in/demo", "/v1/hot", "/healthz"])
 async def test_a_request_leaves_no_cycle_for_the_collector(tmp_path: Path, target: str) -> None:
     """The thresholds of the collector are raised (study, S7), so a cycle per request would be a leak."""
-    from web.http import Answer, Request
-    from web.routes import Route
 
     async def hot(request: Request) -> Answer:
         return Answer(200, b"x")

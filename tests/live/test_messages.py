@@ -201,6 +201,20 @@ def test_a_page_is_cut_at_one_mebibyte_and_its_cursor_skips_nothing(api: Api) ->
         assert len(set(found)) == len(found)
 
 
+def test_long_headers_count_towards_a_page_as_bodies_do(api: Api) -> None:
+    slug = api.inbox()
+    for _ in range(40):
+        api.send(slug, headers={"X-Long": "x" * 60_000})
+    found: list[int] = []
+    after = 0
+    while len(found) < 40:
+        answer = api.call("GET", f"/inboxes/{slug}/messages", params=query(after=after, limit=100))
+        assert len(answer.content) <= PAGE_BYTES
+        found += seqs(answer.json())
+        after = answer.json()["next_after"]
+    assert found == list(range(1, 41))
+
+
 @pytest.fixture
 def small_pages(tmp_path: Path) -> Iterator[Api]:
     """A server whose pages are smaller than one of its messages may be."""

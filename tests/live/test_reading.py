@@ -6,11 +6,13 @@ Black-box: written from section 5 of the surface and from the inlet contract, ov
 import re
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.live.api import Api, only, seqs
+from tests.live.harness import Server
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
@@ -244,6 +246,10 @@ def test_a_token_for_named_inboxes_lists_them_all_and_no_others(api: Api) -> Non
     listing = agent.get("/inboxes")
     assert [inbox["slug"] for inbox in listing["inboxes"]] == mine
     assert not listing.get("truncated")
+    for spelled in ("limit=2", "%6cimit=2"):
+        page = agent.ok("GET", f"/inboxes?{spelled}")
+        assert ([inbox["slug"] for inbox in page["inboxes"]], page["truncated"]) == (mine[:2], True)
+        assert page["next_after_slug"] == mine[1]
 
 
 @pytest.mark.parametrize("who", ["admin", "all-inboxes agent"])
@@ -271,3 +277,17 @@ def test_at_most_a_hundred_inboxes_are_listed_at_once(fresh: Api) -> None:
     named = fresh.as_(fresh.agent([f"many-{n:03}" for n in range(101)]))
     listing = named.get("/inboxes")
     assert (len(listing["inboxes"]), listing.get("truncated", False)) == (101, False)
+
+
+def test_without_the_read_api_only_ingest_and_administration_are_left(tmp_path: Path) -> None:
+    with (
+        Server(tmp_path / "data", read_api_enabled="false") as server,
+        Api(server.url, server.token) as admin,
+    ):
+        slug = admin.inbox()
+        assert admin.send(slug) == 1
+        assert admin.get(f"/inboxes/{slug}")["latest_seq"] == 1
+        for path in (f"/inboxes/{slug}/messages/1", f"/inboxes/{slug}/messages/1/raw"):
+            assert admin.call("GET", path).status_code in (404, 405), path
+        for path in ("/inboxes", f"/inboxes/{slug}/messages"):
+            assert admin.call("GET", path).status_code in (404, 405), path

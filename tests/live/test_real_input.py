@@ -1,4 +1,4 @@
-"""Real input: every payload of `@octokit/webhooks-examples`, signed by an independent signer, sent with GitHub's headers.
+"""Real input: every payload of `@octokit/webhooks-examples`, signed independently, sent with GitHub's headers.
 
 726 bodies: github.com's and those of five versions of GitHub Enterprise Server, written as GitHub writes them (compact
 JSON in UTF-8). They go in over several connections at once and are read back in every shape that the surface has.
@@ -50,12 +50,17 @@ class Received(NamedTuple):
 def deliveries() -> Iterator[tuple[Delivery, Any]]:
     """Yield each example of the package as the delivery that GitHub would make of it, with its decoded payload."""
     for index in sorted(EXAMPLES.glob("*/index.json")):
-        enterprise = index.parent.name.removeprefix("ghes-") if index.parent.name.startswith("ghes-") else None
+        _, ghes, version = index.parent.name.partition("ghes-")
         for event in json.loads(index.read_text(encoding="utf-8")):
             for payload in event["examples"]:
                 kind, target = _target(payload)
                 body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-                yield Delivery(event["name"], str(uuid4()), body, HOOK_ID, kind, target, enterprise), payload
+                yield (
+                    Delivery(
+                        event["name"], str(uuid4()), body, HOOK_ID, kind, target, version if ghes else None
+                    ),
+                    payload,
+                )
 
 
 def _target(payload: Any) -> tuple[str, int]:

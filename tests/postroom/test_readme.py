@@ -4,20 +4,15 @@ import re
 from pathlib import Path
 
 from tests.postroom.serverproc import ServerProcess
-from tests.postroom.tour import BLOCK, README, by_kind, commands_of, renewed
+from tests.postroom.tour import README, as_printed, differences
 
 FIRST_SCREEN_LINES = 24
 
 
 def test_the_tour_prints_what_the_page_says(tmp_path: Path) -> None:
-    page = README.read_text()
     with ServerProcess(tmp_path / "data") as server:
-        played = renewed(page, server)
-    for written, real in zip(BLOCK.findall(page), BLOCK.findall(played), strict=True):
-        for (command, expected), (_, output) in zip(
-            commands_of(written[1]), commands_of(real[1]), strict=True
-        ):
-            assert by_kind(expected) == by_kind(output), command
+        for command, said, real in differences(README, as_printed, server):
+            assert said == real, command
 
 
 def test_the_first_screen_has_exactly_two_commands() -> None:

@@ -26,7 +26,7 @@ def full() -> apsw.Error:
 def io_error() -> apsw.Error:
     """Return the error of a disk that cannot write."""
     error = apsw.IOError("broken disk")
-    error.extendedresult = apsw.SQLITE_IOERR_WRITE
+    error.extendedresult = apsw.SQLITE_IOERR_WRITE  # type: ignore[attr-defined]  # set by name, read by apsw
     return error
 
 
@@ -50,9 +50,13 @@ class FaultyDisk(apsw.VFS):
         self.done: list[tuple[str, str]] = []
         self.capacity: int | None = None
         self.sizes: dict[str, int] = {}
+        self.bytes_read = 0
+        self.reserve: Path | None = None
         super().__init__(self.name, "")
 
-    def fail(self, operation: str, file: str = "", error: Any = io_error, *, after: int = 0, times: int = 1) -> None:
+    def fail(
+        self, operation: str, file: str = "", error: Any = io_error, *, after: int = 0, times: int = 1
+    ) -> None:
         """Arm a fault: `after` more operations succeed, then `times` fail."""
         self.faults.append(Fault(operation, file, error, after, times))
 
@@ -62,8 +66,9 @@ class FaultyDisk(apsw.VFS):
         self.done.clear()
 
     def used(self) -> int:
-        """Return the bytes of all files together."""
-        return sum(self.sizes.values())
+        """Return the bytes of all files together, those of the reserve included, which no VFS writes."""
+        reserve = self.reserve.stat().st_size if self.reserve is not None and self.reserve.exists() else 0
+        return sum(self.sizes.values()) + reserve
 
     def free(self, _: Path) -> int:
         """Return what is left of the capacity, as `open_store(free_bytes=…)` asks for it."""
@@ -95,6 +100,10 @@ class FaultyFile(apsw.VFSFile):
         super().__init__("", name, flags)
         disk.sizes[path] = super().xFileSize()
 
+    def xRead(self, amount: int, offset: int) -> bytes:
+        self._disk.bytes_read += amount
+        return super().xRead(amount, offset)
+
     def xWrite(self, data: bytes, offset: int) -> None:
         self._disk.meet("write", self._path)
         end = offset + len(data)
@@ -109,6 +118,6 @@ class FaultyFile(apsw.VFSFile):
         super().xTruncate(size)
         self._disk.sizes[self._path] = min(size, self._disk.sizes[self._path])
 
-    def xSync(self, flags: int) -> bool:
+    def xSync(self, flags: int) -> None:
         self._disk.meet("sync", self._path)
-        return super().xSync(flags)
+        super().xSync(flags)

@@ -31,7 +31,7 @@ from web.ingest import Ingest
 from web.options import WebOptions
 from web.routes import Route
 from web.serve import ServerConfig
-from web.upstream import Connection, Connections
+from web.upstream.connections import Connection, Connections
 
 PEER = ("192.0.2.7", 40_000)
 """The address that every client of these tests has."""
@@ -53,7 +53,7 @@ class PipeSocket:
 
     def shutdown(self, how: int) -> None:
         """End both directions, as `SHUT_RDWR` does: whoever waits in them is woken."""
-        self._stream.receive_stream.put_eof()
+        self._stream.receive_stream.close()
         self._stream.send_stream.close()
 
 
@@ -68,8 +68,7 @@ class PipeStream:
         await self._stream.send_all(data)
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        data: bytes = await self._stream.receive_some(max_bytes)
-        return data
+        return bytes(await self._stream.receive_some(max_bytes))
 
     async def send_eof(self) -> None:
         await self._stream.send_eof()

@@ -1,0 +1,90 @@
+"""Secrets over REST: several at once, so that a rotation loses nothing; shown by name and never by value.
+
+Black-box: written from sections 4 and 5 of the surface, over real sockets.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.live.api import Api, new_slug
+
+
+def test_secrets_are_shown_by_name_and_nowhere_by_value(api: Api) -> None:
+    values = [f"value-{n}-of-a-secret" for n in range(4)]
+    slug = new_slug()
+    answers = [
+        api.call(
+            "POST",
+            "/inboxes",
+            {
+                "slug": slug,
+                "verifier": "github",
+                "secrets": [{"name": "one", "value": values[0]}, {"name": "two", "value": values[1]}],
+                "secret": values[2],
+            },
+        ),
+        api.call("POST", f"/inboxes/{slug}/secrets", {"name": "three", "value": values[3]}),
+        api.call("GET", f"/inboxes/{slug}"),
+        api.call("PATCH", f"/inboxes/{slug}", {"name": "x"}),
+        api.call("GET", "/inboxes"),
+    ]
+    assert [answer.status_code for answer in answers] == [201, 201, 200, 200, 200]
+    names = sorted(secret["name"] for secret in answers[2].json()["secrets"])
+    assert names == ["default", "one", "three", "two"]
+    for value in values:
+        assert api.github(slug, secret=value).status_code == 200
+        for answer in answers:
+            assert value not in answer.text
+    page = api.call("GET", f"/inboxes/{slug}/messages?after=0")
+    assert [message["verified"] for message in page.json()["messages"]] == [True] * 4
+    assert not any(value in page.text for value in values)
+
+
+def test_a_rotation_loses_no_message(api: Api) -> None:
+    slug = api.inbox(verifier="github", secret="old")
+
+    def verdicts() -> list[bool]:
+        for secret in ("old", "new"):
+            assert api.github(slug, secret=secret).status_code == 200
+        return [message["verified"] for message in api.messages(slug, limit=2)["messages"]][::-1]
+
+    assert verdicts() == [True, False]
+    api.ok("POST", f"/inboxes/{slug}/secrets", {"name": "next", "value": "new"}, status=201)
+    assert verdicts() == [True, True]
+    assert api.call("DELETE", f"/inboxes/{slug}/secrets/default").status_code == 204
+    assert verdicts() == [False, True]
+    assert [secret["name"] for secret in api.get(f"/inboxes/{slug}")["secrets"]] == ["next"]
+
+
+def test_a_secret_of_the_same_name_is_replaced(api: Api) -> None:
+    slug = api.inbox(verifier="github", secret="old")
+    api.ok("POST", f"/inboxes/{slug}/secrets", {"name": "default", "value": "new"}, status=201)
+    for secret in ("old", "new"):
+        api.github(slug, secret=secret).raise_for_status()
+    assert [message["verified"] for message in api.messages(slug, after=0)["messages"]] == [False, True]
+    assert len(api.get(f"/inboxes/{slug}")["secrets"]) == 1
+
+
+def test_without_any_secret_left_nothing_is_verified(api: Api) -> None:
+    slug = api.github_inbox()
+    assert api.call("DELETE", f"/inboxes/{slug}/secrets/default").status_code == 204
+    assert api.github(slug, secret="").status_code == 200
+    assert api.github(slug).status_code == 200
+    assert [message["verified"] for message in api.messages(slug)["messages"]] == [False, False]
+    assert api.refused("DELETE", f"/inboxes/{slug}/secrets/default")[:2] == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "value"),
+        ({"name": "a"}, "value"),
+        ({"name": "a", "value": ""}, "value"),
+        ({"name": "a", "value": 5}, "value"),
+        ({"name": "Not A Name", "value": "x"}, "name"),
+        ({"name": "a", "value": "x", "more": 1}, "more"),
+    ],
+)
+def test_a_wrong_secret_is_refused_by_name(api: Api, ten: str, body: dict[str, Any], field: str) -> None:
+    assert api.refused("POST", f"/inboxes/{ten}/secrets", body) == (400, "invalid_argument", field)

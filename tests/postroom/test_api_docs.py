@@ -1,0 +1,128 @@
+"""`docs/api.md` says what the server does: its examples are run, its tables are those of the code."""
+
+import re
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from postroom.parsing import readable
+from postroom.settings import BY_KEY
+from tests.actors.world import running
+from tests.postroom.layout import laid_out
+from tests.postroom.parameters import FORMS, rows
+from tests.postroom.serverproc import ServerProcess
+from tests.postroom.tour import API, BLOCK, commands_of, differences
+from web.admin import Admin
+from web.claims import REDACTED_HEADERS
+from web.errors import STATUS
+from web.options import WebOptions
+from web.reads import Reads
+from web.routes import Route, RouteTable
+from web.verify import check
+from web.verify.registry import SCHEMES
+
+PAGE = API.read_text()
+BESIDE_THE_TABLES = {"POST /in/{slug}", "PUT /in/{slug}", "GET /healthz", "GET /readyz"}
+"""Routes that the front answers without a table of routes."""
+
+
+def section(heading: str) -> str:
+    """Return the text below a heading, up to the next one of its level or above."""
+    level = heading.split(" ", 1)[0]
+    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{len(level)}}} |\Z)", PAGE, re.M | re.S)
+    assert found is not None, heading
+    return found[1]
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """Return the cells of the first table of a text, without its head."""
+    lines = text[text.index("\n|---") :].splitlines()[2:]
+    body = takewhile(lambda line: line.startswith("|"), lines)
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in body]
+
+
+async def routes() -> tuple[Route, ...]:
+    async with running() as world:
+        options = WebOptions()
+        return (*Reads(world.service, options).routes(), *Admin(world.service, options).routes())
+
+
+def calls() -> Iterator[tuple[str, str]]:
+    """Give method and path of every call that an example makes."""
+    for block in BLOCK.findall(PAGE):
+        for command, _ in commands_of(block[1]):
+            path = re.search(r"\$POSTROOM_URL(/[^\s?\"]+)", command)
+            if path is not None:
+                method = re.search(r"-X (\w+)", command)
+                yield method[1] if method else "POST" if " -d " in command else "GET", path[1]
+
+
+def test_the_examples_print_what_the_page_says(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        for command, said, real in differences(API, laid_out, server):
+            assert said == real, command
+
+
+async def test_the_page_lists_every_route_and_no_other() -> None:
+    listed = [name for row in table_rows(section("## Routes")) for name in re.findall(r"`([^`]+)`", row[0])]
+    assert len(set(listed)) == len(listed)
+    assert set(listed) == {f"{route.method} {route.template}" for route in await routes()} | BESIDE_THE_TABLES
+
+
+async def test_an_example_calls_every_route() -> None:
+    table = RouteTable(await routes())
+    called = set()
+    for method, path in calls():
+        found = table.match(path.encode())
+        route = found.route(method) if found else None
+        called.add(route)
+    assert not {f"{route.method} {route.template}" for route in table.routes if route not in called}
+
+
+def test_the_page_lists_every_error_code_with_its_status() -> None:
+    listed = {code.strip("`"): int(status) for code, status, _ in table_rows(section("## Errors"))}
+    assert listed == STATUS
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_table_of_parameters_is_that_of_the_code(name: str) -> None:
+    table = table_rows(PAGE[PAGE.index(f"<!-- parameters: {name} -->") :])
+    assert [row[:3] for row in table] == rows(FORMS[name])
+    assert all(row[3] for row in table)
+
+
+def test_the_page_has_no_other_table_of_parameters() -> None:
+    assert re.findall(r"<!-- parameters: (\w+) -->", PAGE) == list(FORMS)
+
+
+def test_the_limits_of_ingest_are_the_settings_defaults() -> None:
+    for row in table_rows(section("### Limits, and the order of the checks")):
+        for name in re.findall(r"`([A-Z_]+)`", row[2]):
+            setting = BY_KEY[name.lower()]
+            shown = readable(setting.default, setting.kind.unit)
+            assert row[3] == (f"{shown} s" if name.endswith("_SECONDS") else shown), name
+
+
+def test_the_page_names_what_is_redacted_and_every_verifier_and_verdict() -> None:
+    for name in REDACTED_HEADERS:
+        assert f"`{name.decode()}`" in section("## A message"), name
+    verifiers = section("### Who wrote it: verifiers")
+    for name in SCHEMES:
+        assert f"**`{name}`**" in verifiers
+    for words in (check.MISSING, check.MALFORMED, check.OUTSIDE_TOLERANCE, check.UNKNOWN_KEY, check.MISMATCH):
+        assert f"`{words}`" in verifiers
+
+
+def test_the_links_of_the_page_lead_somewhere() -> None:
+    headings = {anchor(heading) for heading in re.findall(r"^#+ (.+)$", PAGE, re.M)}
+    for link in re.findall(r"\]\(([^)]+)\)", PAGE):
+        page, _, place = link.partition("#")
+        assert (API.parent / page).exists(), link
+        assert page or place in headings, link
+
+
+def anchor(heading: str) -> str:
+    """Return the name that a heading can be linked by."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

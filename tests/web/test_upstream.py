@@ -1,0 +1,88 @@
+"""Watched sends and idle times on virtual time: who is evicted and who is not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+
+from tests.wire.client import Client, head
+from tests.wire.harness import PipeStream, wire
+from web.options import WebOptions
+from web.serve import ServerConfig, parse_bind
+from web.upstream.connections import SEND_PIECE_BYTES, Connection, Connections
+
+STALLED_SECONDS = 20.0
+
+
+async def large(scope: Any, receive: Any, send: Any) -> None:
+    body = bytes(4 * SEND_PIECE_BYTES)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+@pytest.mark.parametrize(
+    ("pause", "evicted"), [(STALLED_SECONDS * 0.8, False), (STALLED_SECONDS * 1.2, True)]
+)
+async def test_only_a_reader_that_takes_too_little_is_evicted(
+    mock_clock: trio.testing.MockClock, pause: float, evicted: bool
+) -> None:
+    options = WebOptions(stalled_reader_seconds=STALLED_SECONDS)
+    connections = Connections(options)
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    client = Client(ours)
+    connection = Connection(
+        connections,
+        ASGIWrapper(large),
+        ServerConfig(options),
+        WorkerContext(None),
+        ConnectionState({}),
+        PipeStream(theirs),
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connections.watch)
+        nursery.start_soon(connection.run)
+        await client.send(head("GET", "/"))
+        received = 0
+        while received < 4 * SEND_PIECE_BYTES and not connections.evicted:
+            await trio.testing.wait_all_tasks_blocked()
+            mock_clock.jump(pause)
+            await trio.testing.wait_all_tasks_blocked()
+            if not connections.evicted:
+                received += len(await ours.receive_some(SEND_PIECE_BYTES))
+        assert (connections.evicted == 1) == evicted
+        await client.aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_idle_connection_lives_for_the_keep_alive_and_no_longer(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with wire(tmp_path, keep_alive_seconds=75) as served, served.connect() as client:
+        for _ in range(3):
+            assert (await client.request("GET", "/healthz")).status == 200
+            await trio.testing.wait_all_tasks_blocked()  # the server has noted that it is idle
+            mock_clock.jump(74)
+            await trio.testing.wait_all_tasks_blocked()
+            assert served.connections.live
+        mock_clock.jump(2)
+        await client.until_closed()
+        await served.connections.wait_until_none()
+
+
+@pytest.mark.parametrize(
+    ("bind", "parsed"),
+    [("127.0.0.1:8025", ("127.0.0.1", 8025)), ("[::1]:0", ("::1", 0)), ("localhost:1", ("localhost", 1))],
+)
+def test_an_address_is_parsed(bind: str, parsed: tuple[str, int]) -> None:
+    assert parse_bind(bind) == parsed
+
+
+@pytest.mark.parametrize("bind", ["", "8025", ":8025", "localhost:", "localhost:x", "localhost:65536"])
+def test_what_is_no_address_is_refused(bind: str) -> None:
+    with pytest.raises(ValueError, match="is not an address"):
+        parse_bind(bind)

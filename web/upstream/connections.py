@@ -1,0 +1,230 @@
+"""Hypercorn's connection under our eyes, and all of them together: idle times, stalled sends, the end from outside.
+
+`Connections` is the only one that ends a connection from outside its own task. It knows when a connection became idle
+and when its present send began, and nothing of its protocol.
+"""
+
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import h11
+import structlog
+import trio
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.trio.task_group import TaskGroup
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.typing import ConnectionState
+from hypercorn.utils import parse_socket_addr
+
+from web.errors import ApiError
+from web.options import WebOptions
+from web.upstream.http1 import Http1, plain_headers
+
+RECEIVE_BYTES = 64 * 1024
+"""Read at once. A head may exceed what h11 calls incomplete by as much before anybody sees it."""
+
+SEND_PIECE_BYTES = 64 * 1024
+"""What must be taken by the client within `stalled_reader_seconds`: a slow reader may be slow (3 KiB/s), not
+stopped."""
+
+TICK_SECONDS = 1.0
+"""How often connections are looked at for idleness and stalled sends: 8,192 of them cost 0.4 ms."""
+
+OVERLOAD_LINGER_SECONDS = 0.5
+"""The same for a connection over the limit; short, as there may be many."""
+
+NEVER = float("inf")
+"""When something began that is not going on: it never becomes too old."""
+
+OVERLOADED = ApiError("busy", "The server has as many connections as it takes.")
+
+log = structlog.get_logger("postroom.web")
+
+
+class Connections:
+    """The live connections. It owns their idle times and their end from outside; it never touches their
+    protocol.
+    """
+
+    def __init__(self, options: WebOptions) -> None:
+        self.limit = options.max_connections
+        self._keep_alive_seconds = options.keep_alive_seconds
+        self._stalled_reader_seconds = options.stalled_reader_seconds
+        self.live: set[Connection] = set()
+        self.evicted = 0
+        self._changed = trio.Event()
+
+    async def watch(self) -> None:
+        """Shut down idle connections and stalled readers, for ever."""
+        tick = min(TICK_SECONDS, self._stalled_reader_seconds / 4, self._keep_alive_seconds / 4)
+        while True:
+            await trio.sleep(tick)
+            now = trio.current_time()
+            for connection in self.live:
+                if now - connection.idle_since >= self._keep_alive_seconds:
+                    connection.shut_down()
+                elif now - connection.send_began >= self._stalled_reader_seconds:
+                    self.evicted += 1
+                    connection.shut_down()
+
+    def add(self, connection: "Connection") -> None:
+        """Take a connection that begins."""
+        self.live.add(connection)
+        self._tell()
+
+    def discard(self, connection: "Connection") -> None:
+        """Let go of a connection that has ended."""
+        self.live.discard(connection)
+        self._tell()
+
+    async def wait_until(self, condition: Callable[[int], bool]) -> None:
+        """Return when the number of live connections is such that the condition holds."""
+        while not condition(len(self.live)):
+            await self._changed.wait()
+
+    async def wait_until_none(self) -> None:
+        """Return when no connection is left."""
+        await self.wait_until(lambda count: count == 0)
+
+    def _tell(self) -> None:
+        if self._changed.statistics().tasks_waiting:
+            self._changed.set()
+            self._changed = trio.Event()
+
+    def shut_down_idle(self) -> None:
+        """Shut down every connection that waits for a request."""
+        for connection in self.live:
+            if connection.idle_since != NEVER:
+                connection.shut_down()
+
+    def shut_down_all(self) -> None:
+        """Shut down every connection, whatever it is doing."""
+        for connection in self.live:
+            connection.shut_down()
+
+
+class Connection(TCPServer):
+    """One connection: Hypercorn's, under the eyes of `Connections`.
+
+    Its `run` and `protocol_send` replace Hypercorn's: no timer task for each request, sends that can be
+    watched, and `Http1` in place of the plain HTTP/1 protocol. TLS is not ours: a proxy ends it.
+    """
+
+    protocol: "Http1"  # type: ignore[assignment]  # has what TCPServer uses of a ProtocolWrapper
+
+    def __init__(self, connections: Connections, *args: Any) -> None:
+        super().__init__(*args)
+        self.connections = connections
+        self.idle_since = NEVER
+        self.send_began = NEVER
+
+    def shut_down(self) -> None:
+        """End the connection from another task: a blocked send or receive of its own raises at once (S17)."""
+        with suppress(OSError):  # it is closed, or the peer was faster
+            self.stream.socket.shutdown(socket.SHUT_RDWR)
+
+    async def run(self) -> None:
+        """Serve the connection to its end."""
+        connections = self.connections
+        try:
+            if len(connections.live) >= connections.limit or self.context.terminated.is_set():
+                await self._refuse()
+                return
+            connections.add(self)
+            sock = self.stream.socket
+            client = parse_socket_addr(sock.family, sock.getpeername())
+            server = parse_socket_addr(sock.family, sock.getsockname())
+            async with TaskGroup() as self._task_group:
+                self.protocol = Http1(
+                    self.linger,
+                    self.app,
+                    self.config,
+                    self.context,
+                    self._task_group,
+                    ConnectionState(self.state),
+                    False,
+                    client,
+                    server,
+                    self.protocol_send,
+                )
+                self.idle_since = trio.current_time()
+                await self._read_data()
+        except* OSError:
+            pass  # the peer has gone; whoever is concerned has been told through the protocol
+        except* Exception:
+            # A bug in the protocol ends this connection, not the server with all the others.
+            log.exception("a connection failed")
+        finally:
+            try:
+                await self._close()
+            finally:
+                connections.discard(self)  # last: who waits for that may look for what is still open
+
+    async def protocol_send(self, event: Event) -> None:
+        """Carry out what the protocol asks for. As Hypercorn's, but watched, and idleness is a time, not a
+        task.
+        """
+        if isinstance(event, RawData):
+            async with self.send_lock:
+                try:
+                    with trio.CancelScope(shield=True):
+                        await self._send(event.data)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    await self.protocol.handle(Closed())
+                finally:
+                    self.send_began = NEVER
+        elif isinstance(event, Closed):
+            await self._close()
+            await self.protocol.handle(Closed())
+        elif isinstance(event, Updated):
+            self.idle_since = trio.current_time() if event.idle else NEVER
+            if event.idle and self.context.terminated.is_set():
+                self.shut_down()
+
+    async def _read_data(self) -> None:
+        # As Hypercorn's, without a deadline around each read (trap 18): it costs a cancel scope and never ends.
+        while True:
+            try:
+                data = bytes(await self.stream.receive_some(RECEIVE_BYTES))
+            except (trio.ClosedResourceError, trio.BrokenResourceError):
+                break
+            await self.protocol.handle(RawData(data))
+            if not data:
+                break
+        await self.protocol.handle(Closed())
+
+    async def linger(self, seconds: float) -> None:
+        """Say that nothing more comes, then read and throw away until the client closes, for a bounded time.
+
+        To be called where the connection's own reading has stopped: in its reader task.
+        """
+        with trio.move_on_after(seconds):
+            try:
+                await self.stream.send_eof()
+                while await self.stream.receive_some(RECEIVE_BYTES):
+                    pass
+            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+                return
+
+    async def _send(self, data: bytes) -> None:
+        if len(data) <= SEND_PIECE_BYTES:
+            self.send_began = trio.current_time()
+            await self.stream.send_all(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(data), SEND_PIECE_BYTES):
+            self.send_began = trio.current_time()
+            await self.stream.send_all(view[start : start + SEND_PIECE_BYTES])
+
+    async def _refuse(self) -> None:
+        answer = OVERLOADED.answer()
+        writer = h11.Connection(h11.SERVER)
+        headers = [*plain_headers(len(answer.body)), *answer.headers]
+        head = writer.send(h11.Response(status_code=answer.status, headers=headers))
+        try:
+            await self.stream.send_all(head + answer.body)
+        except trio.BrokenResourceError:
+            return
+        await self.linger(OVERLOAD_LINGER_SECONDS)

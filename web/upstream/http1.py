@@ -1,0 +1,184 @@
+"""Hypercorn's HTTP/1 protocol with our changes: one write for a small answer, refusals in our words."""
+
+from collections.abc import Awaitable, Callable
+from itertools import chain
+from typing import Any
+
+import h11
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol import H11Protocol
+from hypercorn.protocol.events import Body, EndBody, Request, Response
+from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.h11 import STREAM_ID
+from hypercorn.protocol.http_stream import HTTPStream
+from hypercorn.typing import H11SendableEvent
+
+from web.errors import ApiError
+from web.replies import CLOSE, EVERY_ANSWER
+
+ERROR_LINGER_SECONDS = 2.0
+"""How long a client that broke the protocol is still listened to, so that it can read the answer before the
+close."""
+
+PROTOCOL_ERRORS: dict[int, ApiError] = {
+    431: ApiError("headers_too_large", "The request's line and headers are too large."),
+}
+BAD_REQUEST = ApiError("invalid_argument", "This is not a whole HTTP/1.1 request.")
+
+
+class Http1(H11Protocol):
+    """HTTP/1 that writes an answer's head together with its first bytes, and says in our words what it
+    refuses.
+
+    It does not change to HTTP/2: our streams are few, and HTTP/2 has traps of its own here (17). A proxy
+    speaks it.
+    """
+
+    def __init__(self, linger: Callable[[float], Awaitable[None]], *args: Any) -> None:
+        super().__init__(*args)
+        self._linger = linger
+        self._held = b""
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        """Write what a stream sends; the head waits for the first piece of the body or for the end."""
+        if isinstance(event, Response) and event.status_code >= 200:
+            headers = list(chain(event.headers, self.config.response_headers("h11")))
+            if self.keep_alive_requests >= self.config.keep_alive_max_requests:
+                headers.append((b"connection", b"close"))
+            self._held = self._encode(h11.Response(headers=headers, status_code=event.status_code))
+            if CLOSE in headers:
+                await self._write(b"")
+        elif isinstance(event, Body):
+            await self._write(self._encode(h11.Data(data=event.data)))
+        elif isinstance(event, EndBody):
+            await self._write(self._encode(h11.EndOfMessage()))
+        else:
+            await super().stream_send(event)
+
+    async def handle(self, event: Event) -> None:
+        """Take what has arrived. What follows the last request of a connection is thrown away.
+
+        h11 calls it an error of the protocol, and the sender of a request and a stray line break would be
+        told 400 for what is being stored.
+        """
+        if isinstance(event, RawData) and event.data and self.connection.their_state is h11.MUST_CLOSE:
+            return
+        await super().handle(event)
+
+    def _skip_line_breaks(self) -> None:
+        """Drop empty lines in front of a request (RFC 9112, section 2.2): some clients send one after a
+        body.
+        """
+        waiting = self.connection.trailing_data[0]
+        if waiting[:1] not in (b"\r", b"\n"):
+            return
+        self.connection = h11.Connection(
+            h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size
+        )
+        request = waiting.lstrip(b"\r\n")
+        if request:
+            self.connection.receive_data(request)
+
+    async def _handle_events(self) -> None:
+        """Hand on what has arrived. As Hypercorn's, for HTTP alone, and without closing under an answer."""
+        while True:
+            if self.connection.their_state is h11.IDLE:
+                self._skip_line_breaks()
+            connection = self.connection
+            if connection.their_state is h11.MUST_CLOSE:
+                return  # the last request is complete, see `handle`
+            if connection.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[])
+                await self.send(RawData(data=self._encode(go_on)))
+            try:
+                event = connection.next_event()
+            except h11.RemoteProtocolError as error:
+                await self._refuse(error.error_status_hint)
+                return
+            if isinstance(event, h11.Request):
+                await self.send(Updated(idle=False))
+                await self._create_stream(event)
+            elif event is h11.PAUSED:
+                await self.can_read.clear()
+                await self.can_read.wait()
+            elif self.stream is None or event is h11.NEED_DATA:
+                return
+            elif isinstance(event, h11.Data):
+                await self.stream.handle(Body(stream_id=STREAM_ID, data=event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                await self.stream.handle(EndBody(stream_id=STREAM_ID))
+            else:
+                return
+
+    async def _refuse(self, status_code: int) -> None:
+        """Deal with bytes that are no HTTP, or that come after a request whose answer says `Connection:
+        close`.
+        """
+        if self.connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            await self._send_error_response(status_code)
+        elif self.connection.our_state is h11.SEND_BODY and isinstance(self.stream, HTTPStream):
+            # An answer is under way. It is finished first; to its handler the client has nothing more to say.
+            await self.can_read.clear()
+            await self.stream.app_put({"type": "http.disconnect"})
+            await self.can_read.wait()
+        await self.send(Closed())
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        """Hand a request to the application. As Hypercorn's, without the search of every header for a
+        WebSocket.
+        """
+        self.stream = HTTPStream(
+            self.app,
+            self.config,
+            self.context,
+            self.task_group,
+            self.ssl,
+            self.client,
+            self.server,
+            self.stream_send,
+            STREAM_ID,
+        )
+        await self.stream.handle(
+            Request(
+                stream_id=STREAM_ID,
+                headers=list(request.headers),
+                http_version=request.http_version.decode(),
+                method=request.method.decode("ascii").upper(),
+                raw_path=request.target,
+                state=self.connection_state,
+            )
+        )
+
+    def _encode(self, event: H11SendableEvent) -> bytes:
+        try:
+            return self.connection.send(event)
+        except h11.LocalProtocolError:
+            # The peer broke the protocol and has been answered; nothing can be said to it any more.
+            if self.connection.their_state != h11.ERROR:
+                raise
+            return b""
+
+    async def _write(self, data: bytes) -> None:
+        if self._held:
+            data, self._held = self._held + data, b""
+        if data:
+            await self.send(RawData(data=data))
+
+    async def _send_error_response(self, status_code: int) -> None:
+        """Answer a request that is none. Called by the connection's reader, which stops reading after it."""
+        answer = PROTOCOL_ERRORS.get(status_code, BAD_REQUEST).answer()
+        headers = [*plain_headers(len(answer.body)), *self.config.response_headers("h11")]
+        head = self._encode(h11.Response(status_code=answer.status, headers=headers))
+        if head:
+            await self.send(RawData(data=head + self._encode(h11.Data(data=answer.body))))
+            await self._linger(ERROR_LINGER_SECONDS)
+
+
+def plain_headers(length: int) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer that is written without the application."""
+    return [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(length).encode()),
+        CLOSE,
+        *EVERY_ANSWER,
+    ]
