@@ -85,3 +85,10 @@ def test_no_test_sleeps(path: Path) -> None:
 
 def test_the_lock_file_names_no_registry() -> None:
     assert "resolved" not in (ROOT / "tests" / "package-lock.json").read_text()
+
+
+@pytest.mark.parametrize("path", sources(*OURS), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_exception_is_raised_twice(path: Path) -> None:
+    """An exception made once and raised again collects the frames of every raise, and with them what they hold."""
+    raised = re.findall(r"^\s*raise [A-Z][A-Z0-9_]*$", path.read_text(), re.MULTILINE)
+    assert not raised

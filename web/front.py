@@ -38,8 +38,6 @@ HEADER_OVERHEAD_BYTES = 4
 """`: ` and CR LF, per header line."""
 
 INTERNAL = ApiError("internal", "Something went wrong in the server; it has been logged.").answer()
-NO_SUCH_PAGE = ApiError("not_found", "There is nothing at this address.")
-STOPPING = ApiError("shutting_down", "The server is shutting down; try again.")
 
 log = structlog.get_logger("postroom.web")
 
@@ -129,22 +127,22 @@ class Front:
         path = request.raw_path
         if path.startswith(b"/in/"):
             if self._stopping.is_set():
-                raise STOPPING
+                raise _stopping()
             return await self.ingest(request, incoming)
         if path in (b"/healthz", b"/readyz"):
             if request.method not in ("GET", "HEAD"):
                 raise _wrong_method(b"GET, HEAD")
             return self._health.healthz() if path == b"/healthz" else self._health.readyz()
         if not path.startswith(b"/v1/"):
-            raise NO_SUCH_PAGE
+            raise _no_such_page()
         request.principal = self._authenticator.authenticate(request.headers)
         if self._stopping.is_set():
-            raise STOPPING
+            raise _stopping()
         if incoming.framed_twice:
             raise framed_twice()
         found = self._table.match(path)
         if found is None:
-            raise NO_SUCH_PAGE
+            raise _no_such_page()
         route = found.route(request.method)
         if route is None:
             raise _wrong_method(found.allow)
@@ -202,7 +200,7 @@ def _wrong_method(allow: bytes) -> ApiError:
 
 
 def _origin_form(target: bytes) -> bytes:
-    """Return the path of a request target; `http://host/path` counts as `/path`, as RFC 9112, section 3.2.2, demands."""
+    """Return the path of a request target; `http://host/path` counts as `/path` (RFC 9112, section 3.2.2)."""
     if target.startswith(b"/"):
         return target
     scheme, separator, rest = target.partition(b"://")
@@ -210,3 +208,11 @@ def _origin_form(target: bytes) -> bytes:
         return target
     _, slash, path = rest.partition(b"/")
     return slash + path or b"/"
+
+
+def _no_such_page() -> ApiError:
+    return ApiError("not_found", "There is nothing at this address.")
+
+
+def _stopping() -> ApiError:
+    return ApiError("shutting_down", "The server is shutting down; try again.")

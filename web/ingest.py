@@ -32,7 +32,6 @@ from web.verify.registry import compile_verifier
 
 PREFIX = b"/in/"
 ALLOW = ((b"allow", b"POST, PUT, GET, HEAD"),)
-NO_SUCH_ADDRESS = ApiError("not_found", "There is no inbox at this address.")
 ALIVE = Answer(200)
 DUPLICATE = (b"postroom-duplicate", b"true")
 DEDUPE_KEY_BYTES = 16
@@ -105,7 +104,7 @@ class Ingest:
     async def _find(self, slug: str) -> InboxRecord:
         inbox = await self._service.find(slug) if is_slug(slug) else None
         if inbox is None or inbox.kind != "webhook":
-            raise NO_SUCH_ADDRESS
+            raise ApiError("not_found", "There is no inbox at this address.")
         return inbox
 
     def _prepare(self, inbox: InboxRecord) -> Prepared:
