@@ -21,9 +21,12 @@ from actors.commands import (
     PutSecret,
 )
 from actors.directory import Directory
+from actors.fanout import Ticket
+from actors.feed import Feed
 from actors.registry import Registry
 from actors.tokens import TokenBook
 from actors.units import CreateInbox, DiscardBody, Reading, StagePiece
+from actors.watchers import Watcher
 from storage.errors import StorageError
 from storage.protocols import Log, Snapshot
 from storage.records import (
@@ -77,10 +80,14 @@ class Service:
         return await self._log.read(Reading(lambda snapshot: snapshot.inboxes(slugs, after_slug, limit)))
 
     # -- writing messages ---------------------------------------------------------------------------------
-    async def append(self, inbox: InboxRecord, draft: Draft) -> Appended:
-        """Append durably. Raises `InboxGone` when the inbox was deleted meanwhile, also if it was made again."""
+    async def append(self, inbox: InboxRecord, draft: Draft, ticket: Ticket | None = None) -> Appended:
+        """Append durably. Raises `InboxGone` when the inbox was deleted meanwhile, also if it was made again, and
+        `Refusal("insufficient_storage")` when it is full and refuses.
+
+        Whoever has sent the answer closes the `ticket`; a crowd of waiters is woken after that.
+        """
         window_us = inbox.settings.dedupe_window_seconds * 1_000_000
-        outcome: Appended = await self._registry.ask(inbox.inbox_id, Append(draft, window_us))
+        outcome: Appended = await self._registry.ask(inbox.inbox_id, Append(draft, window_us, ticket))
         return outcome
 
     async def stage_body(self, source: io.BufferedIOBase) -> int:
@@ -111,6 +118,10 @@ class Service:
                 return
 
     # -- reading messages -----------------------------------------------------------------------------------
+    def feed(self, inbox_id: int, watcher: Watcher) -> Feed:
+        """Return an inbox as `watcher` reads it while it grows, for `actors.feed.next_page` and for streams."""
+        return Feed(self._registry, self._log, inbox_id, watcher)
+
     async def page(self, query: PageQuery) -> Page:
         """Return one page and the head of the same moment. Raises `InboxGone`, `ReadersBusy`."""
         return await self._log.read(Reading(lambda snapshot: snapshot.page(query)))

@@ -8,7 +8,8 @@ commit per read would cost an fsync per read (study, S20).
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 import trio
@@ -16,6 +17,7 @@ from ulid import ULID
 
 from actors.commands import Refusal
 from actors.units import PutToken, Reading, TouchTokens
+from actors.watchers import Watcher
 from storage.protocols import Log
 from storage.records import TokenKind, TokenRecord
 
@@ -48,6 +50,7 @@ class TokenBook:
         self._by_hash: dict[bytes, TokenRecord] = {}
         self._by_id: dict[str, TokenRecord] = {}
         self._used: dict[str, int] = {}
+        self._watchers: dict[str, set[Watcher]] = {}
         self._changing = trio.Lock()
 
     async def load(self) -> None:
@@ -130,6 +133,26 @@ class TokenBook:
             self._keep_an_admin(token)
             await self._commit(msgspec.structs.replace(token, revoked_at=self._clock()))
 
+    @contextmanager
+    def watching(self, token: TokenRecord, watcher: Watcher) -> Iterator[None]:
+        """Let a wait or stream hear of its token: it is ended when that is revoked, and woken when it changes.
+
+        The token may have been revoked or changed since the request was authenticated; then the watcher hears so now.
+        """
+        watchers = self._watchers.setdefault(token.token_id, set())
+        watchers.add(watcher)
+        current = self._by_id.get(token.token_id)
+        if current is None:
+            watcher.end("revoked")
+        elif current.inboxes != token.inboxes or current.expires_at != token.expires_at:
+            watcher.rescope()
+        try:
+            yield
+        finally:
+            watchers.discard(watcher)
+            if not watchers and self._watchers.get(token.token_id) is watchers:
+                del self._watchers[token.token_id]
+
     async def flush_use(self) -> None:
         """Write down when tokens were used since the last time; nothing is written when none was."""
         if not self._used:
@@ -138,7 +161,7 @@ class TokenBook:
         for token_id, at in used.items():
             token = self._by_id.get(token_id)
             if token is not None:
-                self._take(msgspec.structs.replace(token, last_used_at=at))
+                self._keep(msgspec.structs.replace(token, last_used_at=at))
         await self._log.commit(TouchTokens(tuple(used.items())))
 
     def _existing(self, token_id: str) -> TokenRecord:
@@ -170,6 +193,13 @@ class TokenBook:
             self._by_hash.pop(token.hash, None)
             self._by_id.pop(token.token_id, None)
             self._used.pop(token.token_id, None)
+            for watcher in list(self._watchers.get(token.token_id, ())):
+                watcher.end("revoked")
         else:
-            self._by_hash[token.hash] = token
-            self._by_id[token.token_id] = token
+            self._keep(token)
+            for watcher in list(self._watchers.get(token.token_id, ())):
+                watcher.rescope()
+
+    def _keep(self, token: TokenRecord) -> None:
+        self._by_hash[token.hash] = token
+        self._by_id[token.token_id] = token

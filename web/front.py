@@ -90,10 +90,15 @@ class Front:
             headers,
             client[0] if client else None,
             read_body,
+            until_gone=incoming.swallow,
         )
         answer = await self._guarded(request, lambda: self._dispatch(scope, request, incoming, receive, send))
         if isinstance(answer, Answer):
-            await send_answer(answer, incoming, send)
+            try:
+                await send_answer(answer, incoming, send)
+            finally:
+                if answer.sent is not None:
+                    answer.sent()
         elif answer is not None:
             await send_streamed(answer, incoming, send)
 

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 import msgspec
+import trio
 
 if TYPE_CHECKING:
     from web.auth import Principal
@@ -22,6 +23,7 @@ class Request:
     `raw_path` and `raw_query` are the request target's own bytes (`%2F` stays `%2F`, `//` stays `//`). Header
     names arrive lower-cased from the server; order and duplicates are the sender's. `read_body` returns the
     whole body and raises `ApiError` (413, 408) when it is too large or too slow; ingest reads it in pieces instead.
+    `until_gone` returns when the client has left; a handler that sleeps runs it beside its sleep.
     `params` are the path's parameters, percent-decoded, by their names in the route's template (`web/routes.py`).
     """
 
@@ -34,6 +36,7 @@ class Request:
         "raw_query",
         "read_body",
         "source_ip",
+        "until_gone",
     )
 
     def __init__(
@@ -46,6 +49,7 @@ class Request:
         read_body: Callable[[], Awaitable[bytes]],
         principal: "Principal | None" = None,
         params: dict[str, str] | None = None,
+        until_gone: Callable[[], Awaitable[None]] = trio.sleep_forever,
     ) -> None:
         self.method = method
         self.raw_path = raw_path
@@ -55,6 +59,7 @@ class Request:
         self.read_body = read_body
         self.principal = principal
         self.params = {} if params is None else params
+        self.until_gone = until_gone
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of a header (name in lower case), or None."""
@@ -65,14 +70,17 @@ class Request:
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """A complete answer. The adapter adds `Content-Length` and the headers that every answer carries
-    (`Cache-Control: no-store`, `X-Content-Type-Options: nosniff`).
+    """A complete answer. `sent` is called once when it has been sent, or cannot be.
+
+    The adapter adds `Content-Length` and the headers that every answer carries (`Cache-Control: no-store`,
+    `X-Content-Type-Options: nosniff`).
     """
 
     status: int
     body: bytes = b""
     content_type: bytes = b"application/json"
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    sent: Callable[[], None] | None = None
 
 
 class StreamedAnswer(msgspec.Struct, frozen=True):

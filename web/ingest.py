@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from actors.commands import Appended, Draft
+from actors.fanout import Ticket
 from actors.service import Service
 from storage.records import INLINE_BODY_BYTES, BodyKind, InboxRecord, Verdict
 from web.claims import body_kind, facts, said
@@ -98,8 +99,9 @@ class Ingest:
                 judgement = check.finish(body)
             if judgement.verified is False and inbox.settings.on_unverified == "reject":
                 raise _rejected(judgement)
-            appended = await self._store(prepared, request, slash + rest, judgement, body)
-        return _answer(appended, prepared.response)
+            ticket = Ticket()
+            appended = await self._store(prepared, request, slash + rest, judgement, body, ticket)
+        return _answer(appended, prepared.response, ticket)
 
     async def _find(self, slug: str) -> InboxRecord:
         inbox = await self._service.find(slug) if is_slug(slug) else None
@@ -128,7 +130,13 @@ class Ingest:
         return self._public_url + target.decode("latin-1")
 
     async def _store(
-        self, prepared: Prepared, request: Request, path: bytes, judgement: Judgement, body: Spool
+        self,
+        prepared: Prepared,
+        request: Request,
+        path: bytes,
+        judgement: Judgement,
+        body: Spool,
+        ticket: Ticket,
     ) -> Appended:
         inline = body.size <= INLINE_BODY_BYTES
         content = body.whole() if inline else b""
@@ -146,12 +154,12 @@ class Ingest:
             dedupe_key=_dedupe_key(judgement),
         )
         if inline:
-            return await self._service.append(prepared.record, draft)
+            return await self._service.append(prepared.record, draft, ticket)
         body_id = await self._service.stage_body(body.open())
         adopted = False
         try:
             draft = msgspec.structs.replace(draft, body_id=body_id)
-            appended = await self._service.append(prepared.record, draft)
+            appended = await self._service.append(prepared.record, draft, ticket)
             adopted = not appended.duplicate
             return appended
         finally:
@@ -203,10 +211,9 @@ def _own_response(inbox: InboxRecord) -> Answer | None:
     )
 
 
-def _answer(appended: Appended, own: Answer | None) -> Answer:
+def _answer(appended: Appended, own: Answer | None, ticket: Ticket) -> Answer:
+    headers = (DUPLICATE,) if appended.duplicate else ()
     if own is None:
         body = b'{"id":"%b","seq":%d}' % (ulid_text(appended.id).encode(), appended.seq)
-        own = Answer(200, body)
-    if appended.duplicate:
-        return msgspec.structs.replace(own, headers=(*own.headers, DUPLICATE))
-    return own
+        return Answer(200, body, headers=headers, sent=ticket.close)
+    return msgspec.structs.replace(own, headers=(*own.headers, *headers), sent=ticket.close)

@@ -3,6 +3,7 @@ import pytest
 
 from actors.commands import Refusal
 from actors.tokens import TokenBook, hash_token
+from actors.watchers import Watcher
 from storage.memory import MemoryStore
 from storage.records import TokenRecord
 
@@ -130,3 +131,37 @@ async def test_tokens_are_paged_by_id_without_the_revoked_ones() -> None:
     first = book.page("", 3)
     rest = book.page(first[-1].token_id, 3)
     assert [token.token_id for token in first + rest] == ids
+
+
+async def test_a_watcher_hears_of_its_token_and_of_no_other() -> None:
+    book = TokenBook(MemoryStore(), Clock())
+    (mine, _), (other, _) = await made(book), await made(book)
+    watcher = Watcher()
+    with book.watching(mine, watcher):
+        await book.revoke(other.token_id)
+        assert watcher.ended is None
+        await book.change(mine.token_id, lambda old: msgspec.structs.replace(old, inboxes=("other",)))
+        assert watcher.rescoped
+        await book.revoke(mine.token_id)
+        assert watcher.ended == "revoked"
+
+
+async def test_a_token_revoked_or_changed_before_the_watch_began_is_noticed_at_once() -> None:
+    book = TokenBook(MemoryStore(), Clock())
+    (gone, _), (changed, _) = await made(book), await made(book)
+    await book.revoke(gone.token_id)
+    await book.change(changed.token_id, lambda old: msgspec.structs.replace(old, inboxes=("other",)))
+    late, behind = Watcher(), Watcher()
+    with book.watching(gone, late), book.watching(changed, behind):
+        assert late.ended == "revoked"
+        assert behind.rescoped
+
+
+async def test_noting_when_tokens_were_used_wakes_nobody() -> None:
+    book = TokenBook(MemoryStore(), Clock())
+    token, text = await made(book)
+    watcher = Watcher()
+    with book.watching(token, watcher):
+        book.find(text)
+        await book.flush_use()
+        assert not watcher.rescoped

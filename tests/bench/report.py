@@ -13,7 +13,7 @@ from rich.table import Table
 from tests.bench.figures import Figure
 
 BELIEVED_SPREAD = 0.2
-"""On a quiet machine the quartiles of the ratios lie less than 0.1 apart."""
+"""Goals are a few tenths from one; rounds that scatter wider than this could hide or invent such a distance."""
 
 
 def as_json(figures: Sequence[Figure]) -> str:
