@@ -11,7 +11,9 @@ ROOT = Path(__file__).parent.parent
 TOOL_SECONDS = 300
 """mypy without a cache takes about 40 s on two cores; a hung tool must not hang the suite."""
 
-TESTS_THAT_SLEEP = re.compile(r"\b(?:time|trio|asyncio|anyio)\.sleep(?:_until|_forever)?\(")
+TESTS_THAT_SLEEP = re.compile(
+    r"\b(?:time|trio|asyncio|anyio)\.sleep(?:_until)?\("
+)  # sleep_forever only parks a task
 UNFINISHED = re.compile(r"\bTODO\b|\bFIXME\b|\bXXX\b")
 STUB = re.compile(r"raise NotImplementedError")
 EXCUSES = re.compile(r"#\s*(?:type: ignore(?:\[[^]]*\])?|noqa(?::\s*[A-Z0-9, ]+)?)(?P<reason>.*)$")

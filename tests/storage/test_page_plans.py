@@ -83,7 +83,7 @@ def test_a_page_takes_as_many_steps_in_a_large_inbox_as_in_a_small_one(rig: Rig)
         with db:
             db.set_progress_handler(tick, 10)
             try:
-                found = page(Sql(db), PageQuery(inboxes[count].inbox_id, 3, **fields))  # type: ignore[arg-type]
+                found = page(Sql(db), PageQuery(inboxes[count].inbox_id, 3, **fields))  # type: ignore[arg-type]  # of any type
             finally:
                 db.set_progress_handler(None)
         assert found.rows or fields.get("types") == ("none", "neither", "nor")

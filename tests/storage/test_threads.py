@@ -211,7 +211,7 @@ async def test_a_reader_cannot_write(tmp_path: Path) -> None:
         async with open_store(options(tmp_path)) as store:
             with pytest.raises(StorageError):
                 await store.read(
-                    See(lambda snapshot: snapshot.sql.rows("DELETE FROM inbox"))  # type: ignore[attr-defined]
+                    See(lambda snapshot: snapshot.sql.rows("DELETE FROM inbox"))  # type: ignore[attr-defined]  # no protocol
                 )
 
 
