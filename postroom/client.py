@@ -13,13 +13,18 @@ from urllib.parse import quote
 
 import httpx
 
+from postroom.sse import Event, EventReader, NoEventStream
+
 CONNECT_SECONDS = 5.0
 """To reach a server: on one's own machine or network an answer comes at once or not at all."""
 READ_SECONDS = 70.0
 """Between two pieces of an answer: longer than the server's own limits (60 s), so that its sentence arrives first."""
+SILENCE_SECONDS = 45.0
+"""Between two pieces of an event stream: three of the server's heartbeats. A longer silence is a dead connection."""
 
 USER_AGENT = "postroom"
 JSON_TYPE = "application/json"
+EVENTS_TYPE = "text/event-stream"
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
@@ -33,14 +38,28 @@ class Unreachable(ClientError):
 
 
 class Refused(ClientError):
-    """The server answered with an error: `status`, `code` and perhaps the `field` it is about (surface, section 9)."""
+    """The server answered with an error: `status`, `code` and perhaps the `field` it is about (surface, section 9).
 
-    def __init__(self, status: int, code: str, message: str, field: str | None) -> None:
+    `details`: what the error says besides. `retry_after_seconds`: how long the server asks to wait, None when it does not.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        field: str | None,
+        *,
+        details: dict[str, Any] | None = None,
+        retry_after_seconds: int | None = None,
+    ) -> None:
         about = f" (field {field})" if field else ""
         super().__init__(f"{code}: {message}{about}")
         self.status = status
         self.code = code
         self.field = field
+        self.details = details or {}
+        self.retry_after_seconds = retry_after_seconds
 
 
 Params = list[tuple[str, str | int | float | bool | None]]
@@ -112,6 +131,42 @@ class Client:
                 _checked(response)
             yield response.iter_raw()
 
+    @contextmanager
+    def events(
+        self, path: str, params: Params | None = None, *, last_event_id: str | None = None
+    ) -> Iterator[tuple[EventReader, Iterator[Event]]]:
+        """Open an event stream and give its reader and its events, each as it arrives.
+
+        The events end where the server ends the stream. Raises `Unreachable` (also for a connection that breaks or
+        falls silent), `Refused`.
+        """
+        headers = {**self._headers, "Accept": EVENTS_TYPE, "Accept-Encoding": "identity"}
+        if last_event_id is not None:
+            headers["Last-Event-ID"] = last_event_id
+        timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS, read=SILENCE_SECONDS)
+        with (
+            self._translated(),
+            self._http.stream(
+                "GET", self.url + path, headers=headers, params=params or None, timeout=timeout
+            ) as response,
+        ):
+            if response.status_code >= 400:
+                response.read()
+                _checked(response)
+            kind = response.headers.get("content-type", "").partition(";")[0].strip()
+            if response.status_code != 200 or kind != EVENTS_TYPE:
+                raise Unreachable(f"{self.url} answers, but not with a stream of events.")
+            reader = EventReader()
+            yield reader, self._events_of(reader, response)
+
+    def _events_of(self, reader: EventReader, response: httpx.Response) -> Iterator[Event]:
+        # Translated here as well: only what reading raises is the server's doing, whatever happens between two events.
+        with self._translated():
+            try:
+                yield from reader.events(response.iter_raw())
+            except NoEventStream as error:
+                raise Unreachable(f"{self.url} answers, but not with a stream of events.") from error
+
     def send(
         self, slug: str, path: str, headers: list[tuple[str, str]], body: bytes, method: str = "POST"
     ) -> httpx.Response:
@@ -159,10 +214,19 @@ def segment(text: str) -> str:
 def _checked(response: httpx.Response) -> bytes:
     if response.status_code < 400:
         return response.content
-    code, message, field = "error", f"the server answered {response.status_code}.", None
+    code, message, field, details = "error", f"the server answered {response.status_code}.", None, None
     try:
         error = json.loads(response.content)["error"]
         code, message, field = str(error["code"]), str(error["message"]), error.get("field")
+        details = error.get("details")
     except (ValueError, KeyError, TypeError, AttributeError):
         pass  # an inbox may have its own answer, and a proxy certainly has: the status says enough
-    raise Refused(response.status_code, code, message, str(field) if field else None)
+    later = response.headers.get("retry-after", "")
+    raise Refused(
+        response.status_code,
+        code,
+        message,
+        str(field) if field else None,
+        details=details if isinstance(details, dict) else None,
+        retry_after_seconds=int(later) if later.isascii() and later.isdecimal() else None,
+    )
