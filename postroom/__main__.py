@@ -20,7 +20,7 @@ def program(traceback: bool) -> None:
     `postroom serve` starts a server; the other commands talk to one (POSTROOM_URL, POSTROOM_TOKEN).
 
     Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no server answered, 4 not authenticated
-    or not allowed, 5 not found, 6 conflict, 7 try again later, 130 interrupted.
+    or not allowed, 5 not found, 6 conflict, 7 try again later, 8 nothing came in time, 130 interrupted.
     """
 
 

@@ -133,7 +133,7 @@ class Client:
 
     @contextmanager
     def events(
-        self, path: str, params: Params | None = None, *, last_event_id: str | None = None
+        self, path: str, params: Params | None = None
     ) -> Iterator[tuple[EventReader, Iterator[Event]]]:
         """Open an event stream and give its reader and its events, each as it arrives.
 
@@ -141,8 +141,6 @@ class Client:
         falls silent), `Refused`.
         """
         headers = {**self._headers, "Accept": EVENTS_TYPE, "Accept-Encoding": "identity"}
-        if last_event_id is not None:
-            headers["Last-Event-ID"] = last_event_id
         timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS, read=SILENCE_SECONDS)
         with (
             self._translated(),

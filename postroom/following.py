@@ -12,7 +12,7 @@ followers of one server do not come back in the same instant.
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import msgspec
@@ -29,6 +29,10 @@ DOUBLINGS = 10
 
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses that say nothing for good; 502 and 504 are a proxy's while its server starts again."""
+
+
+REVOKED = "revoked"
+"""Why a stream ends when its token may not read any more; another reason is `inbox_deleted`."""
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -71,7 +75,7 @@ class Ended(ClientError):
     """There is nothing more to follow. `reason` is the server's: `inbox_deleted` or `revoked`."""
 
     def __init__(self, reason: str) -> None:
-        said = {"inbox_deleted": "The inbox has been deleted.", "revoked": "The token has been revoked."}
+        said = {"inbox_deleted": "The inbox has been deleted.", REVOKED: "The token has been revoked."}
         super().__init__(said.get(reason, f"The server ended the stream ({reason})."))
         self.reason = reason
 
@@ -109,13 +113,15 @@ class Follower:
         while True:
             asked_seconds = 0.0
             try:
-                yield from self._stream()
-                reason = "the stream ended"
+                if (yield from self._stream()):
+                    continue
+                reason = "The stream ended."
             except Unreachable as error:
                 reason = str(error)
             except Refused as error:
-                if error.code == "epoch_changed" and isinstance(error.details.get("epoch"), str):
-                    yield self._begin_life(error.details["epoch"])
+                epoch = error.details.get("epoch")
+                if error.code == "epoch_changed" and epoch and epoch != self.cursor.epoch:
+                    yield self._begin_life(str(epoch))
                     continue
                 if error.status not in TRANSIENT:
                     raise
@@ -125,15 +131,16 @@ class Follower:
             yield Lost(reason, seconds)
             self._sleep(seconds)
 
-    def _stream(self) -> Iterator[Item]:
-        """Give what one stream brings, until it ends; it returns where another one may follow."""
+    def _stream(self) -> Generator[Item, None, bool]:
+        """Give what one stream brings, until it ends; return whether the next one may be asked for at once."""
         params: Params = [("after", self.cursor.after), ("epoch", self.cursor.epoch), *self._filter]
         with self._api.events(self._path, params) as (reader, events):
             for event in events:
                 self._tries = 0
                 yield from self._items(event, reader)
                 if event.name == "epoch_changed":
-                    return
+                    return True
+        return False
 
     def _items(self, event: Event, reader: EventReader) -> Iterator[Item]:
         if reader.retry_seconds is not None:
@@ -178,7 +185,7 @@ def _document(event: Event) -> Any:
         raise Unreachable("The server sent an event that cannot be read.") from error
 
 
-def latest(api: Client, slug: str) -> Cursor:
+def cursor_now(api: Client, slug: str) -> Cursor:
     """Return the cursor of this moment: what comes after it is new. Raises as `Client.call`."""
     page = api.json("GET", f"/v1/inboxes/{segment(slug)}/messages", params=[("limit", 1)])
     return Cursor(page["latest_seq"], page["epoch"])

@@ -15,6 +15,7 @@ from tests.budgets import BUDGETS_SECONDS, DEFAULT_SECONDS
 HERE = Path(__file__).parent
 DEFAULT_KILL_ROUNDS = 10
 """How often the durability test kills the server in an ordinary run; `make soak` asks for more."""
+DEFAULT_MACHINE_RUNS = 100
 
 _spent: pytest.StashKey[dict[str, float]] = pytest.StashKey()
 _part: pytest.StashKey[str] = pytest.StashKey()
@@ -29,6 +30,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help=f"rounds of kill -9 in the durability test (default {DEFAULT_KILL_ROUNDS})",
     )
+    parser.addoption(
+        "--machine-runs",
+        type=int,
+        default=DEFAULT_MACHINE_RUNS,
+        metavar="N",
+        help=f"runs of the state machines against a real server (default {DEFAULT_MACHINE_RUNS})",
+    )
 
 
 @pytest.fixture
@@ -36,6 +44,13 @@ def kill_rounds(request: pytest.FixtureRequest) -> int:
     """How many rounds of `kill -9` the durability test plays."""
     rounds: int = request.config.getoption("--kill-rounds")
     return rounds
+
+
+@pytest.fixture
+def machine_runs(request: pytest.FixtureRequest) -> int:
+    """How many runs a state machine plays."""
+    runs: int = request.config.getoption("--machine-runs")
+    return runs
 
 
 def part_of(path: Path) -> str:
@@ -64,8 +79,11 @@ def exceeded(spent: dict[str, float]) -> list[str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run that passed but took too long; a run of many kill rounds is long on purpose."""
-    ordinary = session.config.getoption("--kill-rounds") <= DEFAULT_KILL_ROUNDS
+    """Fail a run that passed but took too long; a run of many rounds is long on purpose."""
+    option = session.config.getoption
+    ordinary = (
+        option("--kill-rounds") <= DEFAULT_KILL_ROUNDS and option("--machine-runs") <= DEFAULT_MACHINE_RUNS
+    )
     if ordinary and session.exitstatus == pytest.ExitCode.OK and exceeded(session.config.stash[_spent]):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -2,7 +2,7 @@
 
 Exit codes, for scripts: 0 done; 1 the server or the store refused or failed; 2 wrong usage or
 configuration; 3 no server answered; 4 not authenticated or not allowed; 5 there is no such thing; 6 it
-conflicts with what is there; 7 try again later; 130 interrupted.
+conflicts with what is there; 7 try again later; 8 nothing came in time; 130 interrupted.
 """
 
 import functools
@@ -17,6 +17,7 @@ import click
 from postroom.cli.terminal import safe
 from postroom.client import Client, ClientError, Refused, Unreachable
 from postroom.config import ConfigError
+from postroom.following import REVOKED, Ended
 from storage.errors import StorageError
 
 DEFAULT_URL = "http://127.0.0.1:8025"
@@ -28,6 +29,7 @@ EXIT_NOT_ALLOWED = 4
 EXIT_NOT_FOUND = 5
 EXIT_CONFLICT = 6
 EXIT_LATER = 7
+EXIT_NOTHING = 8
 EXIT_INTERRUPTED = 130
 
 EXIT_BY_STATUS = {
@@ -63,6 +65,8 @@ def failure(error: BaseException) -> Failure | None:
             return Failure(str(error), EXIT_BY_STATUS.get(error.status, EXIT_FAILED))
         case Unreachable():
             return Failure(str(error), EXIT_UNREACHABLE)
+        case Ended():
+            return Failure(str(error), EXIT_NOT_ALLOWED if error.reason == REVOKED else EXIT_NOT_FOUND)
         case ConfigError() | ClientError():
             return Failure(str(error), EXIT_USAGE)
         case StorageError():
@@ -136,25 +140,35 @@ class Remote:
         return Client(self.url, self._token)
 
 
-def remote(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command the options `--url` and `--json`, and a `Remote` as its first argument.
+def _remote(json_help: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Return a decorator that gives a command `--url`, `--json` and a `Remote` as its first argument."""
 
-    The token comes from `POSTROOM_TOKEN` only: a command line is visible to every user of the machine.
-    """
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        @click.option(
+            "--url",
+            envvar="POSTROOM_URL",
+            default=DEFAULT_URL,
+            show_default=True,
+            help="The server's base URL (POSTROOM_URL).",
+        )
+        @click.option("--json", "as_json", is_flag=True, help=json_help)
+        @functools.wraps(command)
+        def wrapped(*args: Any, url: str, as_json: bool, **kwargs: Any) -> R:
+            return command(Remote(url, as_json, os.environ.get("POSTROOM_TOKEN")), *args, **kwargs)
 
-    @click.option(
-        "--url",
-        envvar="POSTROOM_URL",
-        default=DEFAULT_URL,
-        show_default=True,
-        help="The server's base URL (POSTROOM_URL).",
-    )
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    @functools.wraps(command)
-    def wrapped(*args: Any, url: str, as_json: bool, **kwargs: Any) -> R:
-        return command(Remote(url, as_json, os.environ.get("POSTROOM_TOKEN")), *args, **kwargs)
+        return wrapped
 
-    return wrapped
+    return decorate
+
+
+remote = _remote("Print one JSON document.")
+"""Gives a command the options `--url` and `--json`, and a `Remote` as its first argument.
+
+The token comes from `POSTROOM_TOKEN` only: a command line is visible to every user of the machine.
+"""
+
+remote_lines = _remote("Print JSON Lines: one object a line.")
+"""The same for commands that print as they go."""
 
 
 def confirm(question: str, yes: bool) -> None:

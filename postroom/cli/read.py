@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import click
 
+from postroom.cli.lines import verdict
 from postroom.cli.program import EXIT_USAGE, Failure, Remote, remote
 from postroom.cli.terminal import console, facts, print_json, readable, safe, table, when
 from postroom.client import Params, segment
@@ -76,16 +77,10 @@ def _row(message: dict[str, Any]) -> tuple[object, ...]:
         message["seq"],
         when(message["received_at"]),
         event_type or "–",
-        _verdict(message),
+        verdict(message["verified"], message["verify_error"]),
         f"{message['size']:,}",
         message["id"],
     )
-
-
-def _verdict(message: dict[str, Any]) -> str:
-    if message["verified"] is None:
-        return "–"
-    return "yes" if message["verified"] else f"no: {message['verify_error']}"
 
 
 @click.command()

@@ -102,6 +102,12 @@ def readable(value: object) -> str:
     return str(value)
 
 
+def print_json_line(document: object) -> None:
+    """Print one object of JSON Lines: the server's text as it is (made safe), anything else encoded."""
+    text = document if isinstance(document, str) else json.dumps(document)
+    click.echo(safe_json(text.replace("\n", " ").encode()))
+
+
 def when(timestamp: Any) -> str:
     """Return an RFC 3339 time of the server to the second: `2026-03-01 12:00:00Z`."""
     if not isinstance(timestamp, str):
