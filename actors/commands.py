@@ -64,19 +64,20 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
 class ChangeInbox(msgspec.Struct, frozen=True):
     """Apply a change to the settings in force at that moment. Outcome: the new `InboxRecord`.
 
-    `change` is pure: it gets the current name and settings and returns the new ones, or raises `Refusal`.
+    `change` is pure: it gets the record in force and returns the new name and settings, or raises `Refusal`.
     """
 
-    change: Callable[[str, InboxSettings], tuple[str, InboxSettings]]
+    change: Callable[[InboxRecord], tuple[str, InboxSettings]]
 
 
 class PutSecret(msgspec.Struct, frozen=True):
-    """Add a named secret, or replace it.
+    """Add a named secret, or replace it. Outcome: the new `InboxRecord`.
 
-    Outcome: the new `InboxRecord`.
+    `check` is pure: it gets the record in force and raises `Refusal` when the secret has no place there.
     """
 
     secret: Secret
+    check: Callable[[InboxRecord], None]
 
 
 class DropSecret(msgspec.Struct, frozen=True):

@@ -24,12 +24,13 @@ from storage.records import Head, Page, PageQuery
 class Feed:
     """A context manager: inside it the watcher is attached, and the actor stays awake."""
 
-    __slots__ = ("_live", "_registry", "_store", "inbox_id", "watcher")
+    __slots__ = ("_live", "_registry", "_store", "_version", "inbox_id", "watcher")
 
     def __init__(self, registry: Registry, store: Log, inbox_id: int, watcher: Watcher) -> None:
         self._registry = registry
         self._store = store
         self._live: Live | None = None
+        self._version = -1
         self.inbox_id = inbox_id
         self.watcher = watcher
 
@@ -42,12 +43,18 @@ class Feed:
         if self._live is not None:
             self._live.watchers.discard(self.watcher)
 
+    @property
+    def changed(self) -> bool:
+        """Whether reading may find something that was not there when the last read began."""
+        return self._live is None or self._live.ended or self._live.version != self._version
+
     async def read(self, query: PageQuery) -> tuple[Page, list[TailEntry]]:
         """Return what lies after `query.after` at this moment, with the entries of the tail if they came from there.
 
         Raises `InboxGone`, `ReadersBusy`, `InboxQuarantined`, `InboxStopped`.
         """
         live = self._attached()
+        self._version = live.version
         if query.after is not None and live.tail.covers(query.after):
             return live.tail.look(query.after, self.watcher.types, query.limit)
         page = await self._store.read(Reading(lambda snapshot: snapshot.page(query)))
@@ -58,6 +65,8 @@ class Feed:
         if live is None or live.ended:
             live = self._live = self._registry.live(self.inbox_id)
             live.watchers.add(self.watcher)
+            if self._registry.watching_ended:
+                self.watcher.end("shutdown")
         return live
 
 

@@ -72,25 +72,24 @@ class Housekeeper:
         Busy inboxes drop what is too old in their ordinary turns; this is for those that nobody writes to. One that
         cannot take its turn keeps nobody else from it, and is called again at the next round.
         """
-        called = 0
-        failed: set[int] = set()
+        called: set[int] = (
+            set()
+        )  # each once in a round: one that is still due has more turns to take, or cannot
+        still_due = 0
         now = self._clock()
         while True:
-            due = await self._store.read(
-                Reading(partial(_due, now_us=now, limit=DUE_INBOXES + len(failed)), slow=True)
-            )
-            waiting = [inbox_id for inbox_id in due if inbox_id not in failed]
+            look = Reading(partial(_due, now_us=now, limit=DUE_INBOXES + still_due), slow=True)
+            due = await self._store.read(look)
+            waiting = [inbox_id for inbox_id in due if inbox_id not in called]
             if not waiting:
-                return called
+                return len(called)
+            still_due = len(due) - len(waiting)
             for inbox_id in waiting:
+                called.add(inbox_id)
                 try:
                     await self._registry.ask(inbox_id, Retain())
-                    called += 1
                 except (InboxGone, InboxQuarantined, InboxStopped, CommandFailed) as error:
-                    failed.add(inbox_id)
-                    log.warning(
-                        "an inbox could not drop its old messages", inbox_id=inbox_id, error=repr(error)
-                    )
+                    log.warning("an inbox cannot drop its old messages", inbox_id=inbox_id, error=repr(error))
 
     async def sweep(self) -> int:
         """Sweep until nothing is left; return how many rows went."""

@@ -13,18 +13,20 @@ from storage.records import Head, NewEntry
 
 
 class Live:
-    """One inbox's in-memory half."""
+    """One inbox's in-memory half. `version` changes whenever a look may find something else than the last one did."""
 
-    __slots__ = ("_fanout", "ended", "tail", "watchers")
+    __slots__ = ("_fanout", "ended", "tail", "version", "watchers")
 
     def __init__(self, budget: TailBudget, fanout: Fanout) -> None:
         self._fanout = fanout
         self.tail = Tail(budget)
         self.watchers = Watchers()
         self.ended = False
+        self.version = 0
 
     def committed(self, head: Head, entries: Sequence[NewEntry], tickets: Sequence[Ticket]) -> None:
         """Take what a turn has committed and wake those that it matches, after the senders of `tickets`."""
+        self.version += 1
         self.tail.extend(head, entries)
         if entries and self.watchers:
             matching = self.watchers.matching({entry.event_type for entry in entries})
@@ -33,6 +35,7 @@ class Live:
 
     def lost_track(self) -> None:
         """Say that something may be stored that is not known here: everybody looks in the store."""
+        self.version += 1
         self.tail.clear()
         for watcher in self.watchers.everyone():
             watcher.wake()

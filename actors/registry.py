@@ -45,8 +45,9 @@ class Registry:
         self._nursery: trio.Nursery | None = None
         self._closing = trio.Event()
         self._ended = trio.Event()  # set whenever an actor has ended
-        self._budget = TailBudget(options.tail_bytes, options.tail_body_bytes)
+        self.tails = TailBudget(options.tail_bytes, options.tail_body_bytes)
         self.fanout = Fanout()
+        self.watching_ended = False
         self.on_garbage: Callable[[], None] = lambda: None
         self.restarts = 0
         self.peak_mailbox = 0
@@ -60,6 +61,11 @@ class Registry:
     def quarantined(self) -> int:
         """How many inboxes are in quarantine."""
         return len(self._quarantined)
+
+    @property
+    def mailbox_peak(self) -> int:
+        """The most commands that any actor has taken in one turn since the start."""
+        return max(self.peak_mailbox, *(actor.peak_mailbox for actor in self._actors.values()), 0)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Hold the actors until `close`; returns when each has finished its last turn."""
@@ -106,11 +112,21 @@ class Registry:
         return self._find_or_start(inbox_id).live
 
     def end_watchers(self) -> None:
-        """End every wait and stream because the server is stopping; none is paced any more."""
+        """End every wait and stream because the server is stopping; none is paced any more.
+
+        `watching_ended` tells those that attach themselves from now on.
+        """
+        self.watching_ended = True
         self.fanout.rush()
         for actor in self._actors.values():
             for watcher in actor.live.watchers.everyone():
                 watcher.end("shutdown")
+
+    def keep_bodies(self, limit_bytes: int) -> None:
+        """Change up to what size the tails keep bodies. What they hold was kept by another limit, so it is let go."""
+        self.tails.body_limit = limit_bytes
+        for actor in self._actors.values():
+            actor.live.lost_track()
 
     def lift(self, inbox_id: int) -> None:
         """End a quarantine: the next ask starts the actor again."""
@@ -131,7 +147,7 @@ class Registry:
                 self._store,
                 self._directory,
                 self._options,
-                Live(self._budget, self.fanout),
+                Live(self.tails, self.fanout),
                 self._forget,
                 self._garbage,
             )

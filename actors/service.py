@@ -144,15 +144,15 @@ class Service:
         return await self._log.read(Reading(lambda snapshot: snapshot.chunk(body_id, n), slow=True))
 
     # -- administration -----------------------------------------------------------------------------------
-    async def create_inbox(self, new: NewInbox, token: TokenRecord | None = None) -> InboxRecord:
-        """Make an inbox, together with a token drafted for it. Raises `SlugTaken`."""
+    async def create_inbox(self, new: NewInbox, token: TokenRecord | None = None) -> InboxListing:
+        """Make an inbox, together with a token drafted for it, and return it. Raises `SlugTaken`."""
         # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
         with trio.CancelScope(shield=True):
-            record = await self._log.commit(CreateInbox(new, token))
-            self._directory.put(record)
+            listing = await self._log.commit(CreateInbox(new, token))
+            self._directory.put(listing.record)
             if token is not None:
                 self.tokens.took(token)
-        return record
+        return listing
 
     async def change_inbox(self, inbox_id: int, command: ChangeInbox | PutSecret | DropSecret) -> InboxRecord:
         """Change settings or secrets in the inbox's own turn; in force for the next request after it."""

@@ -7,6 +7,7 @@ commit per read would cost an fsync per read (study, S20).
 
 import hashlib
 import hmac
+import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -74,6 +75,10 @@ class TokenBook:
         """Return a token that is not revoked, by its id, with its latest `last_used_at`."""
         token = self._by_id.get(token_id)
         return None if token is None else self._with_use(token)
+
+    def seconds_left(self, token: TokenRecord) -> float:
+        """Return for how long a token is still valid by itself: infinite when it does not expire."""
+        return math.inf if token.expires_at is None else (token.expires_at - self._clock()) / 1_000_000
 
     def page(self, after_id: str, limit: int) -> list[TokenRecord]:
         """Return tokens that are not revoked by id, ascending (oldest first), strictly after `after_id`."""

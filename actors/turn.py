@@ -177,13 +177,13 @@ class _Work:
         tx, inbox_id = self.tx, self.inbox_id
         match command:
             case ChangeInbox(change):
-                record = tx.inbox(inbox_id)
-                name, settings = change(record.name, record.settings)
+                name, settings = change(tx.inbox(inbox_id))
                 tx.change_inbox(inbox_id, name, settings)
                 self.record_changed = True
                 self._retain(head, settings.retention)
                 return tx.inbox(inbox_id)
-            case PutSecret(secret):
+            case PutSecret(secret, check):
+                check(tx.inbox(inbox_id))
                 tx.put_secret(inbox_id, secret)
                 self.record_changed = True
                 return tx.inbox(inbox_id)

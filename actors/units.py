@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from storage.protocols import Lane, Snapshot, Tx
-from storage.records import InboxRecord, NewInbox, Swept, TokenRecord
+from storage.records import InboxListing, NewInbox, Swept, TokenRecord
 
 T = TypeVar("T")
 
@@ -26,12 +26,12 @@ class CreateInbox(msgspec.Struct, frozen=True):
     cost: int = ADMIN_COST
     grows: bool = True
 
-    def run(self, tx: Tx) -> InboxRecord:
-        """Create them and return the inbox."""
+    def run(self, tx: Tx) -> InboxListing:
+        """Create them and return the inbox with its head."""
         record = tx.create_inbox(self.new)
         if self.token is not None:
             tx.put_token(self.token)
-        return record
+        return InboxListing(record, tx.head(record.inbox_id))
 
 
 class PutToken(msgspec.Struct, frozen=True):

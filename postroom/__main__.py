@@ -2,12 +2,16 @@
 
 import click
 
+from postroom.cli.backup import backup, epochs, restore, verify
 from postroom.cli.configuration import config_command
+from postroom.cli.follow import tail, wait
+from postroom.cli.forward import forward_command
 from postroom.cli.inbox import inbox
 from postroom.cli.program import Program
 from postroom.cli.read import message, messages, raw
 from postroom.cli.send import send
 from postroom.cli.serve import init, serve
+from postroom.cli.stats import stats
 from postroom.cli.token import token
 
 
@@ -24,7 +28,25 @@ def program(traceback: bool) -> None:
     """
 
 
-for command in (serve, init, send, messages, message, raw, inbox, token, config_command):
+for command in (
+    serve,
+    init,
+    send,
+    messages,
+    message,
+    raw,
+    wait,
+    tail,
+    forward_command,
+    inbox,
+    token,
+    backup,
+    restore,
+    verify,
+    epochs,
+    stats,
+    config_command,
+):
     program.add_command(command)
 
 

@@ -40,7 +40,7 @@ class Unreachable(ClientError):
 class Refused(ClientError):
     """The server answered with an error: `status`, `code` and perhaps the `field` it is about (surface, section 9).
 
-    `details`: what the error says besides. `retry_after_seconds`: how long the server asks to wait, None when it does not.
+    `details`: what the error says besides. `retry_after_seconds`: how long the server asks to wait, if it does.
     """
 
     def __init__(

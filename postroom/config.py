@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -51,12 +51,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     page_bytes: int
     message_bytes: int
     mcp_inline_body_bytes: int
+    max_streams: int
+    max_streams_per_inbox: int
     max_concurrent_reads: int
     read_slot_timeout_seconds: float
     retention_max_age_seconds: int | None
     retention_max_messages: int | None
     retention_max_bytes: int | None
     max_data_bytes: int | None
+    detect_copies: Literal["full", "counter"]
     wal_limit_bytes: int
     reserve_bytes: int
     origins: dict[str, str]
@@ -80,6 +83,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             wal_limit_bytes=self.wal_limit_bytes,
             reserve_bytes=self.reserve_bytes,
             max_data_bytes=self.max_data_bytes,
+            detect_copies=self.detect_copies,
             max_concurrent_reads=self.max_concurrent_reads,
             read_slot_timeout_seconds=self.read_slot_timeout_seconds,
         )
@@ -102,6 +106,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             keep_alive_seconds=self.keep_alive_seconds,
             stalled_reader_seconds=self.stalled_reader_seconds,
             shutdown_seconds=self.shutdown_seconds,
+            max_streams=self.max_streams,
+            max_streams_per_inbox=self.max_streams_per_inbox,
             retention=self.retention,
         )
 
@@ -143,7 +149,7 @@ def load(
         values[given.key] = _parse(setting, given)
         origins[given.key] = given.origin
     config = Config(**values, origins=origins)
-    _check_together(config)
+    check_together(config)
     return config
 
 
@@ -197,7 +203,7 @@ def _unknown(given: _Given) -> str:
     return f"{given.called} ({given.origin}) is not a setting of this version{hint or '.'}"
 
 
-def _check_together(config: Config) -> None:
+def check_together(config: Config) -> None:
     """Refuse values that are each fine and cannot work together."""
     if config.reserve_bytes < 2 * config.wal_limit_bytes:
         raise ConfigError(

@@ -49,10 +49,10 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Messages after `after` and before `first_seq` are no longer kept."""
+    """Messages after `after` and before `first_seq` (None: nobody said where they end) are no longer kept."""
 
     after: int
-    first_seq: int
+    first_seq: int | None
 
 
 class NewLife(msgspec.Struct, frozen=True):
@@ -80,6 +80,35 @@ class Ended(ClientError):
         self.reason = reason
 
 
+class Backoff:
+    """How long to wait before the next try: twice as long each time, and by chance up to half of it less.
+
+    `first_seconds` may be changed at any time; `jitter` returns a random number from 0 to 1.
+    """
+
+    def __init__(self, jitter: Callable[[], float] = random.random) -> None:
+        self.first_seconds = FIRST_RETRY_SECONDS
+        self._jitter = jitter
+        self._tries = 0
+
+    def succeeded(self) -> None:
+        """Begin anew after a success."""
+        self._tries = 0
+
+    def lost(self, error: Unreachable | Refused) -> Lost:
+        """Return what to say and how long to wait, at least as long as the server asks. Raises a refusal that is for
+        good.
+        """
+        asked_seconds = 0.0
+        if isinstance(error, Refused):
+            if error.status not in TRANSIENT:
+                raise error
+            asked_seconds = min(float(error.retry_after_seconds or 0), LONGEST_RETRY_SECONDS)
+        longest = min(self.first_seconds * 2.0 ** min(self._tries, DOUBLINGS), LONGEST_RETRY_SECONDS)
+        self._tries += 1
+        return Lost(str(error), max(longest * (0.5 + self._jitter() / 2), asked_seconds))
+
+
 class Follower:
     """The messages of one inbox after a cursor, for ever. An iterable; iterate it once.
 
@@ -104,39 +133,31 @@ class Follower:
         if bodies:
             self._filter.append(("bodies", "true"))
         self._sleep = sleep
-        self._jitter = jitter
-        self._tries = 0
-        self._first_retry_seconds = FIRST_RETRY_SECONDS
+        self._backoff = Backoff(jitter)
 
     def __iter__(self) -> Iterator[Item]:
         """Give what happens in the inbox. Raises `Ended`, and `Refused` for what no retry can change."""
         while True:
-            asked_seconds = 0.0
             try:
                 if (yield from self._stream()):
                     continue
-                reason = "The stream ended."
-            except Unreachable as error:
-                reason = str(error)
-            except Refused as error:
-                epoch = error.details.get("epoch")
-                if error.code == "epoch_changed" and epoch and epoch != self.cursor.epoch:
-                    yield self._begin_life(str(epoch))
-                    continue
-                if error.status not in TRANSIENT:
-                    raise
-                reason = str(error)
-                asked_seconds = float(error.retry_after_seconds or 0)
-            seconds = max(self._next_wait(), min(asked_seconds, LONGEST_RETRY_SECONDS))
-            yield Lost(reason, seconds)
-            self._sleep(seconds)
+                lost = self._backoff.lost(Unreachable("The stream ended."))
+            except (Unreachable, Refused) as error:
+                if isinstance(error, Refused) and error.code == "epoch_changed":
+                    epoch = error.details.get("epoch")
+                    if epoch and epoch != self.cursor.epoch:
+                        yield self._begin_life(str(epoch))
+                        continue
+                lost = self._backoff.lost(error)
+            yield lost
+            self._sleep(lost.seconds)
 
     def _stream(self) -> Generator[Item, None, bool]:
         """Give what one stream brings, until it ends; return whether the next one may be asked for at once."""
         params: Params = [("after", self.cursor.after), ("epoch", self.cursor.epoch), *self._filter]
         with self._api.events(self._path, params) as (reader, events):
             for event in events:
-                self._tries = 0
+                self._backoff.succeeded()
                 yield from self._items(event, reader)
                 if event.name == "epoch_changed":
                     return True
@@ -144,7 +165,7 @@ class Follower:
 
     def _items(self, event: Event, reader: EventReader) -> Iterator[Item]:
         if reader.retry_seconds is not None:
-            self._first_retry_seconds = reader.retry_seconds
+            self._backoff.first_seconds = reader.retry_seconds
         match event.name:
             case "message" if event.data:
                 # A newline of JSON stands between two tokens, never inside a string.
@@ -171,11 +192,6 @@ class Follower:
     def _begin_life(self, epoch: str) -> NewLife:
         self.cursor = Cursor(0, epoch)
         return NewLife(epoch)
-
-    def _next_wait(self) -> float:
-        longest = min(self._first_retry_seconds * 2 ** min(self._tries, DOUBLINGS), LONGEST_RETRY_SECONDS)
-        self._tries += 1
-        return longest * (0.5 + self._jitter() / 2)
 
 
 def _document(event: Event) -> Any:

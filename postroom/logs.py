@@ -8,6 +8,7 @@ import sys
 from typing import Any, TextIO
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 
 LEVELS = {
     "debug": logging.DEBUG,
@@ -35,7 +36,9 @@ def configure(log_format: str, log_level: str, stream: TextIO | None = None) -> 
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if log_format == "json":
-        final: list[Any] = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        # Without the locals of the frames, which hold tokens, headers and bodies.
+        tracebacks = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+        final: list[Any] = [tracebacks, structlog.processors.JSONRenderer()]
     else:
         colours = bool(getattr(out, "isatty", lambda: False)())
         plain = structlog.dev.plain_traceback

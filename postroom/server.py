@@ -2,9 +2,9 @@
 
 storage ⊃ actors ⊃ web server. The actors' nursery is around the HTTP server, never inside the web framework, because a
 crash there would leave HTTP answering with every background task dead (field notes, trap 5). An orderly end:
-`stopping` is set, the web server stops accepting and finishes what is in hand, the housekeeper ends, the actors finish
-their turns, the store drains its queue and closes. The process ends only for the shared services: one inbox's failure
-never does it.
+`stopping` is set, waits and streams are ended, the web server stops accepting and finishes what is in hand, the
+housekeeper ends, the actors finish their turns, the store drains its queue and closes. The process ends only for the
+shared services: one inbox's failure never does it.
 """
 
 from collections.abc import Callable
@@ -14,48 +14,90 @@ import msgspec
 import structlog
 import trio
 
+from actors.backups import Backups
 from actors.directory import Directory
 from actors.housekeeping import Housekeeper
 from actors.options import ActorOptions
 from actors.registry import Registry
 from actors.service import Service
 from actors.tokens import TokenBook
+from postroom import logs
 from postroom.bootstrap import Founded, found
 from postroom.collector import freeze_start, tune_interpreter
 from postroom.config import Config
+from postroom.descriptors import check_limit, raise_limit
+from postroom.reload import Reloader
 from postroom.signals import watch_signals
 from storage.clock import wall_clock_us
+from storage.life import Finding, describe
 from storage.sqlite import open_store
 from web.app import build_app
+from web.pulse import Pulse
 from web.serve import serve_http
+from web.upstream.connections import Connections
 
 log = structlog.get_logger("postroom")
 
 
 class Started(msgspec.Struct, frozen=True):
-    """What a person needs to know once the server answers; `url` is the address that it listens on."""
+    """What a person needs to know once the server answers; `url` is the address that it listens on.
+
+    `new_life`: why every inbox has a new epoch since this start (`storage.life`), empty when none has.
+    """
 
     url: str
     founded: Founded
+    new_life: tuple[Finding, ...] = ()
 
 
-async def serve(config: Config, ready: Callable[[Started], None]) -> None:
+async def serve(
+    config: Config,
+    ready: Callable[[Started], None],
+    *,
+    again: Callable[[], Config],
+    same_life: bool = False,
+) -> None:
     """Run the server until SIGTERM or SIGINT; `ready` is called once, when requests are answered.
 
+    `again` reads the configuration anew, for SIGHUP. `same_life` accepts a data directory that was moved
+    (`storage.sqlite.open_store`).
     Raises `DataDirectoryError` and `ConfigError` when it cannot start, `OSError` when the address is taken.
     """
     tune_interpreter()
+    descriptors = raise_limit()
+    check_limit(descriptors, config.max_connections)
+
+    def adopt(old: Config, new: Config) -> None:
+        if (old.log_format, old.log_level) != (new.log_format, new.log_level):
+            logs.configure(new.log_format, new.log_level)
+        if old.max_connections != new.max_connections:
+            check_limit(descriptors, new.max_connections)
+
+    reloader = Reloader(config, again)
+    reloader.listeners.append(adopt)
     stopping = trio.Event()
     async with trio.open_nursery() as outermost:
-        await outermost.start(watch_signals, stopping, config.shutdown_seconds)
-        await run(config, stopping, ready)
+        await outermost.start(
+            watch_signals, stopping, lambda: reloader.config.shutdown_seconds, reloader.reload
+        )
+        await run(config, stopping, ready, reloader=reloader, same_life=same_life)
         outermost.cancel_scope.cancel()
 
 
-async def run(config: Config, stopping: trio.Event, ready: Callable[[Started], None]) -> None:
+async def run(
+    config: Config,
+    stopping: trio.Event,
+    ready: Callable[[Started], None],
+    *,
+    reloader: Reloader | None = None,
+    same_life: bool = False,
+) -> None:
     """Run the server until `stopping` is set. Raises as `serve`; touches no signal and no interpreter setting."""
-    options = ActorOptions()
-    async with open_store(config.storage) as store:
+    web = config.web
+    options = ActorOptions(tail_body_bytes=web.inline_body_bytes)
+    async with open_store(config.storage, same_life=same_life) as store:
+        if store.new_life:
+            log.warning(describe(store.new_life), found=store.new_life)
         founded = await found(store, config, wall_clock_us())
         directory = Directory(store, options.known_inboxes)
         tokens = TokenBook(store, wall_clock_us)
@@ -64,18 +106,49 @@ async def run(config: Config, stopping: trio.Event, ready: Callable[[Started], N
         keeper = Housekeeper(store, registry, tokens, wall_clock_us)
         registry.on_garbage = keeper.nudge
         service = Service(store, registry, directory, tokens)
+        backups = Backups(store, config.data_dir, wall_clock_us)
         async with trio.open_nursery() as actors:
             await actors.start(registry.run)
             async with trio.open_nursery() as background:
                 await background.start(keeper.run)
-                app = build_app(service, config.web, stopping, spool_dir=config.data_dir)
+                await background.start(backups.run)
+                background.start_soon(_end_watchers, stopping, registry)
+                pulse = Pulse()
+                background.start_soon(pulse.run)
+                connections = Connections(web)
+                app = build_app(
+                    service,
+                    web,
+                    stopping,
+                    spool_dir=config.data_dir,
+                    backups=backups,
+                    connections=connections,
+                    pulse=pulse,
+                )
+
+                def adopt(old: Config, new: Config) -> None:
+                    app.adopt(new.web)
+                    if old.mcp_inline_body_bytes != new.mcp_inline_body_bytes:
+                        registry.keep_bodies(new.mcp_inline_body_bytes)
+
+                if reloader is not None:
+                    reloader.listeners.append(adopt)
+                    adopt(config, reloader.config)  # SIGHUP may have come while we were starting
                 async with trio.open_nursery() as serving:
-                    address = await serving.start(partial(serve_http, app, config.web, stopping=stopping))
+                    address = await serving.start(
+                        partial(serve_http, app, web, stopping=stopping, connections=connections)
+                    )
                     store.note_address(address.url)
                     freeze_start()
                     log.info("ready", url=address.url)
-                    ready(Started(address.url, founded))
+                    ready(Started(address.url, founded, store.new_life))
                 background.cancel_scope.cancel()
             await tokens.flush_use()
             registry.close()
     log.info("stopped")
+
+
+async def _end_watchers(stopping: trio.Event, registry: Registry) -> None:
+    """When the server is told to stop, let waits answer and streams say farewell, while there is time to send it."""
+    await stopping.wait()
+    registry.end_watchers()

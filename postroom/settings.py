@@ -42,13 +42,16 @@ CENTURY_SECONDS = 100 * 365 * DAY_SECONDS
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One setting. `reason` is one line: what it bounds and why the default is what it is."""
+    """One setting. `reason` is one line: what it bounds and why the default is what it is. `reloads`: SIGHUP brings a
+    new value into force; the others need a restart.
+    """
 
     name: str
     kind: Kind
     default: Any
     reason: str
     is_secret: bool = False
+    reloads: bool = False
 
     @property
     def key(self) -> str:
@@ -82,30 +85,101 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("READ_API_ENABLED", switch(), True, "False leaves ingest and administration only."),
     # -- logs -------------------------------------------------------------------------------------------
-    Setting("LOG_FORMAT", choice("console", "json"), "console", "Lines for people, or JSON for a collector."),
     Setting(
-        "LOG_LEVEL", choice("debug", "info", "warning", "error"), "info", "No line per request below warning."
+        "LOG_FORMAT",
+        choice("console", "json"),
+        "console",
+        "Lines for people, or JSON for a collector.",
+        reloads=True,
+    ),
+    Setting(
+        "LOG_LEVEL",
+        choice("debug", "info", "warning", "error"),
+        "info",
+        "No line per request below warning.",
+        reloads=True,
     ),
     # -- connections ------------------------------------------------------------------------------------
-    Setting("MAX_CONNECTIONS", whole("connections", 1, 1_000_000), 8192, "About 24 KiB of memory for each."),
-    Setting("HEADER_BYTES", size(8 * KIB, MIB), 64 * KIB, "Head of one request; more is answered 431."),
-    Setting("KEEP_ALIVE_SECONDS", seconds(1, 3600), 75.0, "Idle connections; over the 60 s of most proxies."),
-    Setting("STALLED_READER_SECONDS", seconds(1, 3600), 20.0, "A client that stops reading is cut off then."),
-    Setting("SHUTDOWN_SECONDS", seconds(1, 300), 10.0, "After this long a stopping server ends regardless."),
-    # -- ingest -----------------------------------------------------------------------------------------
-    Setting("MAX_BODY_BYTES", size(1, GIB), 10 * MIB, "One body; an inbox may ask for less. More is 413."),
     Setting(
-        "BODIES_IN_FLIGHT_BYTES", size(MIB, 64 * GIB), 64 * MIB, "All bodies being received; more is 503."
+        "MAX_CONNECTIONS",
+        whole("connections", 1, 1_000_000),
+        8192,
+        "About 24 KiB of memory for each.",
+        reloads=True,
     ),
-    Setting("BODY_TIMEOUT_SECONDS", seconds(1, 3600), 30.0, "From the head to the last byte; later is 408."),
+    Setting("HEADER_BYTES", size(8 * KIB, MIB), 64 * KIB, "Head of one request; more is answered 431."),
+    Setting(
+        "KEEP_ALIVE_SECONDS",
+        seconds(1, 3600),
+        75.0,
+        "Idle connections; over the 60 s of most proxies.",
+        reloads=True,
+    ),
+    Setting("STALLED_READER_SECONDS", seconds(1, 3600), 20.0, "A client that stops reading is cut off then."),
+    Setting(
+        "SHUTDOWN_SECONDS",
+        seconds(1, 300),
+        10.0,
+        "After this long a stopping server ends regardless.",
+        reloads=True,
+    ),
+    # -- ingest -----------------------------------------------------------------------------------------
+    Setting(
+        "MAX_BODY_BYTES",
+        size(1, GIB),
+        10 * MIB,
+        "One body; an inbox may ask for less. More is 413.",
+        reloads=True,
+    ),
+    Setting(
+        "BODIES_IN_FLIGHT_BYTES",
+        size(MIB, 64 * GIB),
+        64 * MIB,
+        "All bodies being received; more is 503.",
+        reloads=True,
+    ),
+    Setting(
+        "BODY_TIMEOUT_SECONDS",
+        seconds(1, 3600),
+        30.0,
+        "From the head to the last byte; later is 408.",
+        reloads=True,
+    ),
     # -- reading ----------------------------------------------------------------------------------------
-    Setting("PAGE_BYTES", size(16 * KIB, 64 * MIB), MIB, "One page as sent; at least one message is in it."),
-    Setting("MESSAGE_BYTES", size(16 * KIB, GIB), 4 * MIB, "One message as sent; /raw has no such bound."),
+    Setting(
+        "PAGE_BYTES",
+        size(16 * KIB, 64 * MIB),
+        MIB,
+        "One page as sent; at least one message is in it.",
+        reloads=True,
+    ),
+    Setting(
+        "MESSAGE_BYTES",
+        size(16 * KIB, GIB),
+        4 * MIB,
+        "One message as sent; /raw has no such bound.",
+        reloads=True,
+    ),
     Setting(
         "MCP_INLINE_BODY_BYTES",
         size(0, 64 * KIB),
         16 * KIB,
         "Larger bodies are left out of pages; agents pay for every byte.",
+        reloads=True,
+    ),
+    Setting(
+        "MAX_STREAMS",
+        whole("waits and streams", 1, 1_000_000),
+        1024,
+        "Open at once; more is 429.",
+        reloads=True,
+    ),
+    Setting(
+        "MAX_STREAMS_PER_INBOX",
+        whole("waits and streams", 1, 1_000_000),
+        64,
+        "Open at once on one inbox.",
+        reloads=True,
     ),
     Setting(
         "MAX_CONCURRENT_READS", whole("reads", 1, 1024), 16, "Each may hold a page of PAGE_BYTES in memory."
@@ -117,18 +191,21 @@ SETTINGS: tuple[Setting, ...] = (
         optional(whole("seconds", 1, CENTURY_SECONDS)),
         30 * DAY_SECONDS,
         "Default of new inboxes: 30 days outlive every provider's retries.",
+        reloads=True,
     ),
     Setting(
         "RETENTION_MAX_MESSAGES",
         optional(whole("messages", 1, 10**12)),
         1_000_000,
         "Default of new inboxes: bounds the rows of one inbox.",
+        reloads=True,
     ),
     Setting(
         "RETENTION_MAX_BYTES",
         optional(size(1, 1024 * TIB)),
         GIB,
         "Default of new inboxes: bounds the bodies of one inbox.",
+        reloads=True,
     ),
     # -- disk -------------------------------------------------------------------------------------------
     Setting(
@@ -136,6 +213,12 @@ SETTINGS: tuple[Setting, ...] = (
         optional(size(MIB, 1024 * TIB)),
         None,
         "Size of the database at which ingest says 507.",
+    ),
+    Setting(
+        "DETECT_COPIES",
+        choice("full", "counter"),
+        "full",
+        "How a copied data directory is found out; counter where inodes change by themselves.",
     ),
     Setting("WAL_LIMIT_BYTES", size(MIB, GIB), 16 * MIB, "The write-ahead log shrinks back to this size."),
     Setting(

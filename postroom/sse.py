@@ -1,8 +1,8 @@
 """Server-sent events as a reader sees them: bytes in, events out. Pure; it knows no connection and no terminal.
 
 The rules are those of the HTML standard, section 9.2.6 ("Interpreting an event stream"): lines end in LF, CR or CRLF,
-several `data` lines are joined by newlines, an empty line dispatches, and an event that was cut off is dropped. The last
-event id is remembered across events, and moves with its event: a cursor never stands on what was not seen whole.
+several `data` lines are joined by newlines, an empty line dispatches, an event that was cut off is dropped. The last
+event id is remembered across events and moves with its event: a cursor never stands on what was not seen whole.
 """
 
 from collections.abc import Iterable, Iterator

@@ -18,6 +18,7 @@ class StoreHealth:
         "checkpoint_errors",
         "checkpoints",
         "commits",
+        "database_bytes",
         "lost_transactions",
         "read_batches",
         "read_looks",
@@ -33,6 +34,7 @@ class StoreHealth:
         self.state: str = "open"
         self.reason = ""
         self.commits = 0
+        self.database_bytes = 0
         self.wal_bytes = 0
         self.batch_units = 0
         self.batch_units_max = 0

@@ -42,8 +42,9 @@ class Lanes:
     def choose(self, now: float) -> list[Job]:
         """Take the jobs of the next transaction; empty when nothing waits. `now` in seconds, of any steady clock.
 
-        At most one piece of a body per transaction (S19), and one unit of housekeeping: when its interval has passed,
-        or when there is nothing better to do. Cancelled jobs are dropped here.
+        Every lane gets its first unit in, whatever it costs, so that none starves. At most one piece of a body per
+        transaction (S19), and one unit of housekeeping: when its interval has passed, or when there is nothing better
+        to do. Cancelled jobs are dropped here.
         """
         chosen: list[Job] = []
         cost = 0
@@ -51,13 +52,13 @@ class Lanes:
             waiting = self._lanes[lane]
             most = 1 if lane is Lane.BODIES else BATCH_UNITS
             taken = 0
-            while waiting and taken < most and len(chosen) < BATCH_UNITS:
+            while waiting and taken < most and (not taken or len(chosen) < BATCH_UNITS):
                 if waiting[0].cancelled:
                     waiting.popleft()
                     continue
+                if taken and cost + waiting[0].work.cost > BATCH_BYTES:
+                    break
                 cost += waiting[0].work.cost
-                if chosen and cost > BATCH_BYTES:
-                    return self._with_housekeeping(chosen, now)
                 chosen.append(waiting.popleft())
                 taken += 1
         return self._with_housekeeping(chosen, now)

@@ -32,6 +32,9 @@ class MemoryHealth:
         self.state = "open"
         self.reason = ""
         self.commits = 0
+        self.batch_units = 0
+        self.batch_units_max = 0
+        self.database_bytes = 0
         self.wal_bytes = 0
 
 
@@ -119,6 +122,8 @@ class MemoryStore:
             tx.undo()
             raise
         self._health.commits += 1
+        self._health.batch_units += 1
+        self._health.batch_units_max = 1
         return result
 
     def _refuse_when_closed(self) -> None:

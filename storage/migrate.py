@@ -44,14 +44,25 @@ def migrate(db: apsw.Connection, known: Sequence[Step], clock: Callable[[], int]
 
     Raises `DataDirectoryError` for a database that is not ours or is newer than `known`.
     """
-    applied = _applied(db, shown)
+    for step in known[_require_not_newer(_applied(db, shown), known, shown) :]:
+        _apply(db, step, clock())
+
+
+def require_known(db: apsw.Connection, known: Sequence[Step], shown: str) -> int:
+    """Return how many steps a database of ours has, changing nothing. Raises as `migrate`, also when it is empty."""
+    applied = _require_not_newer(_applied(db, shown), known, shown)
+    if not applied:
+        raise DataDirectoryError(f"The database in {shown} is empty.")
+    return applied
+
+
+def _require_not_newer(applied: int, known: Sequence[Step], shown: str) -> int:
     if applied > len(known):
         raise DataDirectoryError(
             f"The database in {shown} was written by a newer Postroom (schema step {applied}, "
             f"this one knows {len(known)}); install that version again."
         )
-    for step in known[applied:]:
-        _apply(db, step, clock())
+    return applied
 
 
 def _applied(db: apsw.Connection, shown: str) -> int:
@@ -60,11 +71,11 @@ def _applied(db: apsw.Connection, shown: str) -> int:
         application_id = db.execute("PRAGMA application_id").get
         tables = db.execute("SELECT count(*) FROM sqlite_schema").get
     except apsw.NotADBError as exc:
-        raise DataDirectoryError(f"The file postroom.db in {shown} is not a SQLite database.") from exc
+        raise DataDirectoryError(f"{shown} holds something that is not a SQLite database.") from exc
     if application_id == 0 and tables == 0:
         return 0
     if application_id != APPLICATION_ID:
-        raise DataDirectoryError(f"The file postroom.db in {shown} is not a Postroom database.")
+        raise DataDirectoryError(f"{shown} holds something that is not a Postroom database.")
     return int(db.execute("SELECT max(n) FROM schema_step").get)
 
 

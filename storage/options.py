@@ -1,6 +1,7 @@
 """The settings that storage needs, already parsed. `postroom.config` fills this in; names carry their unit."""
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -10,6 +11,7 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     `reserve_bytes`: size of the file that is given up when the disk is full (S3), twice the WAL limit.
     `max_data_bytes`: refuse growth beyond this size of the database, None for no limit.
+    `detect_copies`: `counter` passes over device and inode, for file systems that change them (`storage.life`).
     """
 
     data_dir: Path
@@ -18,3 +20,4 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_data_bytes: int | None = None
     max_concurrent_reads: int = 16
     read_slot_timeout_seconds: float = 10.0
+    detect_copies: Literal["full", "counter"] = "full"

@@ -219,6 +219,12 @@ class Health(Protocol):
     """One sentence without paths when the state is not `open`; else empty."""
     commits: int
     """Transactions committed since the start."""
+    batch_units: int
+    """Units in them: `batch_units` / `commits` is the mean size of a transaction."""
+    batch_units_max: int
+    """Units in the largest one."""
+    database_bytes: int
+    """Size of the database itself after the last commit, free pages included."""
     wal_bytes: int
     """Size of the write-ahead log after the last commit."""
 

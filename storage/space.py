@@ -55,11 +55,15 @@ class Space:
 
     def _has_room(self) -> bool:
         """Whether the reserve and one more transaction have room; the reserve itself, if made, counts as free."""
+        return self.spare_bytes() >= 0
+
+    def spare_bytes(self) -> int:
+        """Return the bytes that are free beyond the reserve and one more transaction; negative: so many are missing."""
         try:
             free = self._free(self._directory)
         except OSError:
-            return False  # the directory is gone or unreadable: certainly no place to grow
-        return free + (self._reserve_bytes if self.held else 0) >= self._reserve_bytes + BATCH_ROOM_BYTES
+            free = 0  # the directory is gone or unreadable: certainly no place to grow
+        return free + (self._reserve_bytes if self.held else 0) - self._reserve_bytes - BATCH_ROOM_BYTES
 
     def give_up(self) -> None:
         """Delete the reserve so that what frees space can run."""

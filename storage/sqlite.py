@@ -13,9 +13,11 @@ from pathlib import Path
 import apsw
 
 from storage import space
+from storage.backup import Progress, back_up
 from storage.engine import JobQueue, connect_reader, connect_writer, now_us
 from storage.errors import DataDirectoryError
 from storage.health import StoreHealth
+from storage.life import Finding, LifeKeeper, OnMoved
 from storage.lock import DATABASE_NAME, DirectoryLock, prepare_directory
 from storage.migrate import migrate, steps
 from storage.options import StorageOptions
@@ -32,6 +34,7 @@ class SqliteStore:
     def __init__(self, lock: DirectoryLock, upkeep: Upkeep, readers: Readers) -> None:
         self._lock = lock
         self._readers = readers
+        self._life = upkeep.life
         self._queue = JobQueue()
         self._health = upkeep.health
         self._writer = WriterThread(Writer(upkeep), upkeep, self._queue)
@@ -41,6 +44,11 @@ class SqliteStore:
         """How the store is."""
         return self._health
 
+    @property
+    def new_life(self) -> tuple[Finding, ...]:
+        """Why every inbox got a new epoch at this start; empty when nothing was wrong."""
+        return self._life.findings
+
     async def commit(self, unit: Unit[T]) -> T:
         """Run a unit and return its result once it is durable; outcomes as `Log.commit` says."""
         return await self._writer.commit(unit)
@@ -48,6 +56,10 @@ class SqliteStore:
     async def read(self, look: Look[T]) -> T:
         """Run a look on a reader, behind the limit of concurrent reads."""
         return await self._readers.read(look)
+
+    async def back_up(self, target: Path, progress: Progress) -> None:
+        """Write a copy of the database to `target`, as `storage.backup.back_up` says."""
+        await back_up(self._writer.between, target, progress)
 
     def note_address(self, address: str) -> None:
         """Write the address that this server listens on into the lock, for whoever finds it held."""
@@ -72,6 +84,18 @@ class OfflineStore:
         result: T = self._writer.run_one(unit)
         return result
 
+    @property
+    def new_life(self) -> tuple[Finding, ...]:
+        """Why every inbox got a new epoch when this was opened; empty when nothing was wrong."""
+        return self._upkeep.life.findings
+
+    def renew_epochs(self) -> int:
+        """Begin a new life on purpose; return how many inboxes have a new epoch. Raises `DataDirectoryError`."""
+        try:
+            return self._upkeep.life.renew(self._upkeep.db)
+        except (apsw.Error, OSError) as exc:
+            raise DataDirectoryError(f"The new epochs could not be stored: {exc}.") from exc
+
     def read(self, look: Look[T]) -> T:
         """Run a look."""
         db = self._upkeep.db
@@ -89,20 +113,27 @@ def open_upkeep(
     vfs: str | None = None,
     free_bytes: Callable[[Path], int] = space.free_bytes,
     monotonic: Callable[[], float] = time.monotonic,
+    moved: OnMoved = "renew",
 ) -> Upkeep:
-    """Open and migrate the database of a directory that is prepared and locked. Raises `DataDirectoryError`."""
+    """Open and migrate the database of a directory that is prepared and locked, and look which life it is.
+
+    `moved` as `storage.life.LifeKeeper` has it. Raises `DataDirectoryError`.
+    """
     database = options.data_dir / DATABASE_NAME
     connect = partial(connect_writer, database, options.wal_limit_bytes, vfs)
+    life = LifeKeeper(database, detect=options.detect_copies, moved=moved, monotonic=monotonic)
     try:
         db = connect()
         try:
             migrate(db, steps(), clock, str(options.data_dir))
+            life.begin(db)
         finally:
             db.close(True)
         return Upkeep(
             database,
             connect,
             space.Space(options.data_dir, options.reserve_bytes, options.max_data_bytes, free_bytes),
+            life,
             StoreHealth(),
             clock,
             wal_limit_bytes=options.wal_limit_bytes,
@@ -112,11 +143,11 @@ def open_upkeep(
         raise DataDirectoryError(
             f"The file {DATABASE_NAME} in {options.data_dir} is not a Postroom database."
         ) from exc
-    except apsw.Error as exc:
+    except (apsw.Error, OSError) as exc:
         raise _cannot_be_opened(options, exc) from exc
 
 
-def _cannot_be_opened(options: StorageOptions, exc: apsw.Error) -> DataDirectoryError:
+def _cannot_be_opened(options: StorageOptions, exc: Exception) -> DataDirectoryError:
     return DataDirectoryError(f"The database in {options.data_dir} cannot be opened: {exc}.")
 
 
@@ -127,16 +158,18 @@ async def open_store(
     clock: Callable[[], int] = now_us,
     vfs: str | None = None,
     free_bytes: Callable[[Path], int] = space.free_bytes,
+    same_life: bool = False,
 ) -> AsyncIterator[SqliteStore]:
     """Open the store for a server, making the data directory if there is none.
 
     `clock` returns µs since the epoch; `vfs` names a SQLite VFS and `free_bytes` answers for the file system, both for
-    tests of faults. Raises `DataDirectoryError`. Nothing awaits here: opening and closing block for milliseconds.
+    tests of faults. `same_life` accepts, this once, a database that is only `moved` (`storage.life`). Raises
+    `DataDirectoryError`. Nothing awaits here: opening and closing block for milliseconds.
     """
     prepare_directory(options.data_dir, create=True)
     lock = DirectoryLock(options.data_dir)
     try:
-        upkeep = open_upkeep(options, clock, vfs, free_bytes)
+        upkeep = open_upkeep(options, clock, vfs, free_bytes, moved="accept" if same_life else "renew")
         try:
             readers = Readers(
                 partial(connect_reader, options.data_dir / DATABASE_NAME, vfs),
@@ -169,7 +202,8 @@ def open_offline(
     prepare_directory(options.data_dir, create=create)
     lock = DirectoryLock(options.data_dir)
     try:
-        upkeep = open_upkeep(options, clock)
+        # Whether a moved directory is the same life is for the next start of a server to say.
+        upkeep = open_upkeep(options, clock, moved="leave")
         try:
             yield OfflineStore(upkeep)
         finally:

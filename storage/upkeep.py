@@ -20,6 +20,7 @@ import apsw
 from storage.engine import WRITER_BUSY_MS
 from storage.errors import StorageError
 from storage.health import StoreHealth
+from storage.life import LifeKeeper
 from storage.space import Space
 from storage.tx import SqliteTx
 
@@ -51,6 +52,7 @@ class Upkeep:
         database: Path,
         connect: Callable[[], apsw.Connection],
         space: Space,
+        life: LifeKeeper,
         health: StoreHealth,
         clock: Callable[[], int],
         *,
@@ -58,9 +60,11 @@ class Upkeep:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.health = health
+        self._database = database
         self._wal = Path(f"{database}-wal")
         self._connect = connect
         self._space = space
+        self.life = life
         self._clock = clock
         self._wal_limit_bytes = wal_limit_bytes
         self._monotonic = monotonic
@@ -74,7 +78,7 @@ class Upkeep:
         stale = self.db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'body_staged'").get
         self._stale_body_id = int(stale or 0)
         self.tx = SqliteTx(self.db, clock, self._stale_body_id)
-        self._note_wal()
+        self._note_sizes()
         self._look_at_space()
 
     # -- between transactions --------------------------------------------------------------------------------
@@ -89,10 +93,12 @@ class Upkeep:
     def after_commit(self) -> None:
         """Note when the last transaction was committed and how large it left the log."""
         self._written_at = self._monotonic()
-        self._note_wal()
+        self.life.committed()
+        self._note_sizes()
 
     def trim_log(self) -> None:
-        """Truncate a log that is over its limit. Called when the batch has been answered: it takes a while."""
+        """Write the life file, truncate a log that is over its limit. Called when the batch has been answered."""
+        self.note_life()
         if self.health.state == "full":
             if self.health.wal_bytes > FULL_WAL_BYTES:
                 self._checkpoint()
@@ -120,14 +126,21 @@ class Upkeep:
             self.reopen()
         else:
             self._checkpoint()
+            self.note_life()
             self._look_at_space()
 
     def close(self) -> None:
         """Fold the log into the database and close."""
         if self.health.state != "degraded":
             self._checkpoint()
+            self.note_life(last=True)
         self.abandon()
         self.health.become("closed", "The store is closed.")
+
+    def note_life(self, *, last: bool = False) -> None:
+        """Write down how far the database has come, unless it cannot be asked at present."""
+        if not self._abandoned:
+            self.life.note(self.db, last=last)
 
     # -- ways out of a fault ----------------------------------------------------------------------------------
     def repair(self, cause: BaseException) -> None:
@@ -157,7 +170,7 @@ class Upkeep:
             self.health.become("degraded", DEGRADED)
         else:
             self.health.reopened += 1
-            self._note_wal()
+            self._note_sizes()
             self._look_at_space()
 
     def abandon(self) -> None:
@@ -204,6 +217,10 @@ class Upkeep:
         if (self.health.state, self.health.reason) != ("full", reason):
             self.health.become("full", reason)
 
+    def spare_bytes(self) -> int:
+        """Return the room that neither the reserve nor the next transaction needs: what a backup may take."""
+        return self._space.spare_bytes()
+
     def _used(self) -> int:
         """Return the bytes of the database that are in use; looked up only where they are limited."""
         if self._space.max_data_bytes is not None:
@@ -217,11 +234,9 @@ class Upkeep:
         return self._used_bytes
 
     # -- the write-ahead log --------------------------------------------------------------------------------------
-    def _note_wal(self) -> None:
-        try:
-            self.health.wal_bytes = os.stat(self._wal).st_size
-        except OSError:
-            self.health.wal_bytes = 0
+    def _note_sizes(self) -> None:
+        self.health.wal_bytes = _size(self._wal)
+        self.health.database_bytes = _size(self._database)
 
     def _checkpoint(self) -> None:
         """Fold the log into the database and truncate it, without waiting for readers.
@@ -241,4 +256,12 @@ class Upkeep:
             self.db.set_busy_timeout(WRITER_BUSY_MS)
         except apsw.Error:
             self.health.checkpoint_errors += 1
-        self._note_wal()
+        self._note_sizes()
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file in bytes, 0 for one that is not there. By path: opening it drops SQLite's locks."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

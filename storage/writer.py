@@ -30,7 +30,7 @@ what the others had written. For the same reason it does not keep that error whe
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic
 
 import apsw
 
@@ -81,6 +81,21 @@ class _Lost(Exception):
         self.cause = cause
 
 
+class Between(Generic[T]):
+    """Work on the writer's connection outside any transaction: a slice of a backup. It waits in a lane like a unit.
+
+    Not undone, not committed, and not subject to the failure table: `of` leaves no transaction open.
+    """
+
+    __slots__ = ("of",)
+    lane = Lane.HOUSEKEEPING
+    cost = 0
+    grows = False
+
+    def __init__(self, of: Callable[[Upkeep], T]) -> None:
+        self.of = of
+
+
 class Writer:
     """Runs units. Not thread-safe: one caller at a time."""
 
@@ -109,6 +124,19 @@ class Writer:
         self.run_batch([job])
         self._upkeep.trim_log()
         return job.unwrap()
+
+    def run_between(self, job: Job) -> None:
+        """Run a job whose work is `Between` and give it its outcome."""
+        if job.cancelled:
+            job.drop()
+            return
+        if self._health.state == "degraded":
+            job.fail(StorageDegraded(self._health.reason))
+            return
+        try:
+            job.succeed(job.work.of(self._upkeep))
+        except BaseException as exc:  # crash policy: whatever it raises is its caller's, never the writer's
+            job.fail(exc)
 
     # -- one batch ------------------------------------------------------------------------------------------
     def _run_batch(self, jobs: list[Job]) -> list[Job]:
@@ -271,6 +299,14 @@ class WriterThread:
         result: T = await self._queue.submit(unit)
         return result
 
+    async def between(self, of: Callable[[Upkeep], T]) -> T:
+        """Run something on the writer's connection between two transactions, as `Between` says.
+
+        Raises what it raises, `StorageDegraded`, `StorageClosed`.
+        """
+        result: T = await self._queue.submit(Between(of))
+        return result
+
     def join(self) -> None:
         """Wait until everything queued is committed and the database is closed."""
         self._thread.join()
@@ -293,9 +329,15 @@ class WriterThread:
         self._lanes.put(jobs)
         batch = self._lanes.choose(time.monotonic())
         if batch:
-            self._lanes.put_back(self._writer.run_batch(batch))
-            self._queue.deliver([job for job in batch if job.done])
-            self._upkeep.trim_log()
+            between = [job for job in batch if isinstance(job.work, Between)]
+            units = [job for job in batch if not isinstance(job.work, Between)]
+            if units:
+                self._lanes.put_back(self._writer.run_batch(units))
+                self._queue.deliver([job for job in units if job.done])
+                self._upkeep.trim_log()
+            for job in between:
+                self._writer.run_between(job)
+                self._queue.deliver([job])
         elif ended:
             return False
         else:

@@ -6,6 +6,7 @@ token.
 """
 
 import secrets
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -14,15 +15,16 @@ from actors.commands import ChangeInbox, DropSecret, PutSecret
 from actors.service import Service
 from storage.clock import wall_clock_us
 from storage.records import InboxListing, InboxRecord
-from web.decoding import time_argument
 from web.errors import ApiError, invalid, no_such_inbox
-from web.grammar import format_time, is_reserved_slug
+from web.grammar import format_time
 from web.http import Answer, Request
 from web.options import WebOptions
 from web.params import (
+    LATER,
     CreateToken,
     ListTokens,
     apply_patch,
+    check_new_secret,
     decode_create,
     decode_patch,
     from_json,
@@ -93,8 +95,8 @@ class Admin:
         token, text = None, None
         if form.issue_token:
             token, text = self._service.tokens.draft("agent", inboxes=[slug], name=slug)
-        await self._service.create_inbox(new, token)
-        view = msgspec.to_builtins(inbox_view(await self._listing(slug), self._base_url(request)))
+        listing = await self._service.create_inbox(new, token)
+        view = msgspec.to_builtins(inbox_view(listing, self._base_url(request)))
         if text is not None:
             view["token"] = text
         return Answer(201, msgspec.json.encode(view))
@@ -113,7 +115,7 @@ class Admin:
         self._service.registry.lift(inbox.inbox_id)
         await self._service.change_inbox(
             inbox.inbox_id,
-            ChangeInbox(lambda name, settings: apply_patch(name, settings, patch, retention)),
+            ChangeInbox(lambda record: apply_patch(record, patch, retention)),
         )
         return await self._inbox_answer(request)
 
@@ -134,8 +136,8 @@ class Admin:
         require_admin(request)
         form = from_json(PutSecretForm, await request.read_body())
         inbox = await self._inbox(request)
-        secret = secret_record(form, inbox, wall_clock_us())
-        await self._service.change_inbox(inbox.inbox_id, PutSecret(secret))
+        secret = secret_record(form, wall_clock_us())
+        await self._service.change_inbox(inbox.inbox_id, PutSecret(secret, partial(check_new_secret, secret)))
         return Answer(201, msgspec.json.encode(SecretView(secret.name, format_time(secret.added_at))))
 
     async def drop_secret(self, request: Request) -> Answer:
@@ -161,13 +163,11 @@ class Admin:
         require_admin(request)
         form = from_json(CreateToken, await request.read_body())
         self._check_scope(form)
-        inboxes = None if form.kind == "admin" or form.inboxes == "all" else form.inboxes
-        expires_at = None if form.expires_at is None else time_argument("expires_at", form.expires_at)
         token, text = self._service.tokens.draft(
-            form.kind, inboxes=inboxes, name=form.name, expires_at=expires_at
+            form.kind, inboxes=form.scope(), name=form.name, expires_at=form.expires_us()
         )
-        await self._service.tokens.create(token)
         view = msgspec.to_builtins(token_view(token))
+        await self._service.tokens.create(token)
         return Answer(201, msgspec.json.encode({"token_id": token.token_id, "token": text, **view}))
 
     async def list_tokens(self, request: Request) -> Answer:
@@ -231,11 +231,9 @@ class Admin:
             raise invalid("kind", "Machine tokens come with a later version.")
         for field in ("agent", "machine", "machines"):
             if getattr(form, field):
-                raise invalid(field, "Agents and machines come with a later version.")
+                raise invalid(field, LATER)
         if form.kind == "agent" and not form.inboxes:
             raise invalid("inboxes", 'Name the inboxes that the token may read, or "all".')
-        if isinstance(form.inboxes, tuple) and any(is_reserved_slug(slug) for slug in form.inboxes):
-            raise invalid("inboxes", "A private inbox is read by its own agent or machine only.")
 
 
 def require_admin(request: Request) -> None:

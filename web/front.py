@@ -24,10 +24,11 @@ from web.health import Health
 from web.http import Answer, RawHeaders, Request, StreamedAnswer
 from web.ingest import Ingest
 from web.limits import ClientGone, Incoming, framed_twice
-from web.options import WebOptions
+from web.options import WebOptions, adopt
 from web.quartapp import Administration
 from web.replies import send_answer, send_streamed
 from web.routes import Route, RouteTable
+from web.slots import Slots
 from web.upstream.answers import shield_last_send
 
 API_BODY_BYTES = 1024 * 1024
@@ -55,6 +56,7 @@ class Front:
         administration: Sequence[Route],
         options: WebOptions,
         stopping: trio.Event,
+        slots: Slots | None = None,
     ) -> None:
         """`hot` routes are answered by the plain adapter, those of `administration` through Quart."""
         self.ingest = ingest
@@ -62,9 +64,17 @@ class Front:
         self._authenticator = authenticator
         self._options = options
         self._stopping = stopping
+        self._slots = slots
         self._table = RouteTable((*hot, *administration))
         self._through_quart = frozenset((route.method, route.template) for route in administration)
         self.administration = Administration(tuple(administration), self._carry_out)
+
+    def adopt(self, new: WebOptions) -> None:
+        """Bring new options into force, without a restart. Synchronous: no request sees half of them."""
+        adopt(self._options, new)
+        self.ingest.in_flight.resize(new.bodies_in_flight_bytes)
+        if self._slots is not None:
+            self._slots.resize(new.max_streams, new.max_streams_per_inbox)
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         """Answer one request (or take part in the server's start and end)."""
@@ -93,14 +103,16 @@ class Front:
             until_gone=incoming.swallow,
         )
         answer = await self._guarded(request, lambda: self._dispatch(scope, request, incoming, receive, send))
-        if isinstance(answer, Answer):
-            try:
+        if answer is None:
+            return
+        try:
+            if isinstance(answer, Answer):
                 await send_answer(answer, incoming, send)
-            finally:
-                if answer.sent is not None:
-                    answer.sent()
-        elif answer is not None:
-            await send_streamed(answer, incoming, send)
+            else:
+                await send_streamed(answer, incoming, send)
+        finally:
+            if answer.sent is not None:
+                answer.sent()
 
     async def _guarded(
         self, request: Request, work: Callable[[], Awaitable[Answer | StreamedAnswer | None]]
@@ -113,9 +125,9 @@ class Front:
         except ClientGone:
             return None
         except Exception as error:
-            told = as_api_error(error)
-            if told is not None:
-                return told.answer()
+            answer = _told(error)
+            if answer is not None:
+                return answer
             # The path alone: query and headers may carry what a log must not.
             log.exception("a request failed", method=request.method, path=request.raw_path.decode("latin-1"))
             return INTERNAL
@@ -196,6 +208,12 @@ class Front:
         if isinstance(answer, Answer):
             return answer
         raise TypeError(f"{route.template}: only complete answers go through Quart")
+
+
+def _told(error: Exception) -> Answer | None:
+    """Return what the client is told. Apart: a frame that an exception has passed, and that holds it, is a cycle."""
+    told = as_api_error(error)
+    return None if told is None else told.answer()
 
 
 def _wrong_method(allow: bytes) -> ApiError:

@@ -29,6 +29,8 @@ _TIME = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST_US = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _SECOND_US = 1_000_000
 _MICRO_DIGITS = 6
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -78,7 +80,10 @@ def parse_time(text: str) -> int:
         if int(hours) > 23 or int(minutes) > 59:
             raise ValueError("no such offset from UTC")
         offset = (int(hours) * 60 + int(minutes)) * 60 * (1 if sign == "+" else -1)
-    return seconds // _MICROSECOND + micros - offset * _SECOND_US
+    time_us = seconds // _MICROSECOND + micros - offset * _SECOND_US
+    if not _FIRST_US <= time_us <= _LAST_US:
+        raise ValueError("expected a time within the years 1 to 9999 of UTC")
+    return time_us
 
 
 def format_time(time_us: int) -> str:

@@ -88,7 +88,7 @@ class StreamedAnswer(msgspec.Struct, frozen=True):
 
     `pieces` opens the source: an async context manager that yields an iterator of pieces (`@trio.as_safe_channel`).
     When the source raises, the adapter aborts the connection, so that a body that is short of its
-    `Content-Length` is never mistaken for a whole one.
+    `Content-Length` is never mistaken for a whole one. `sent` is called once at the end, however it came.
     """
 
     status: int
@@ -96,6 +96,7 @@ class StreamedAnswer(msgspec.Struct, frozen=True):
     content_type: bytes
     content_length: int | None
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    sent: Callable[[], None] | None = None
 
 
 Handler = Callable[[Request], Awaitable[Answer | StreamedAnswer]]

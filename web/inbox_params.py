@@ -205,9 +205,9 @@ def decode_create(body: bytes, default_retention: Retention) -> CreateInbox:
 
 def new_inbox(form: CreateInbox, *, slug: str, default_retention: Retention, now_us: int) -> NewInbox:
     """Return what the store needs; `slug` is the one asked for, or the one drawn for it."""
-    secrets = [_secret(secret, now_us) for secret in form.secrets]
+    secrets = [secret_record(secret, now_us) for secret in form.secrets]
     if form.secret is not None:
-        secrets.append(_secret(PutSecret(value=form.secret), now_us))
+        secrets.append(secret_record(PutSecret(value=form.secret), now_us))
     return NewInbox(
         slug=slug,
         kind=form.kind,
@@ -217,13 +217,23 @@ def new_inbox(form: CreateInbox, *, slug: str, default_retention: Retention, now
     )
 
 
-def secret_record(form: PutSecret, inbox: InboxRecord, now_us: int) -> Secret:
-    """Return the secret to add to an inbox, or to replace there. Raises `ApiError` (field `value` or `name`)."""
-    check_secret(inbox.settings.verifier, inbox.settings.verifier_options, form.value.encode())
-    others = [secret for secret in inbox.secrets if secret.name != form.name]
+def secret_record(form: PutSecret, now_us: int) -> Secret:
+    """Return the secret to add to an inbox, or to replace there."""
+    return Secret(name=form.name, value=SecretBytes(form.value.encode()), added_at=now_us)
+
+
+def check_new_secret(secret: Secret, inbox: InboxRecord) -> None:
+    """Raise `Refusal` (field `value` or `name`) when the secret has no place in the inbox. For
+    `actors.commands.PutSecret(check=…)`.
+    """
+    others = [other for other in inbox.secrets if other.name != secret.name]
     if len(others) >= MAX_SECRETS:
-        raise invalid("name", f"An inbox has at most {MAX_SECRETS} secrets: remove one first.")
-    return _secret(form, now_us)
+        message = f"An inbox has at most {MAX_SECRETS} secrets: remove one first."
+        raise Refusal("invalid_argument", message, "name")
+    try:
+        check_secret(inbox.settings.verifier, inbox.settings.verifier_options, secret.value.reveal())
+    except ApiError as error:
+        raise Refusal(error.code, error.message, error.field) from None
 
 
 def decode_patch(body: bytes) -> dict[str, Any]:
@@ -238,22 +248,27 @@ def decode_patch(body: bytes) -> dict[str, Any]:
 
 
 def apply_patch(
-    name: str,
-    settings: InboxSettings,
-    patch: Mapping[str, Any],
-    default_retention: Retention = _UNLIMITED,
+    inbox: InboxRecord, patch: Mapping[str, Any], default_retention: Retention = _UNLIMITED
 ) -> tuple[str, InboxSettings]:
     """Apply a merge patch (RFC 7396) to an inbox's name and settings: null puts a member back to its default.
 
     Pure, for use as `actors.commands.ChangeInbox(change=…)`. Raises `Refusal` `invalid_argument` naming the
-    field.
+    field; also when a secret of the inbox could no longer be used, which would lose messages without a word.
     """
-    current = {"name": name, **msgspec.to_builtins(settings)}
+    current = {"name": inbox.name, **msgspec.to_builtins(inbox.settings)}
     present = {member: value for member, value in current.items() if value is not None}
     try:
         form = from_object(SettingsForm, _merged(present, patch))
     except ApiError as error:
         raise Refusal(error.code, error.message, error.field) from None
+    for secret in inbox.secrets:
+        try:
+            check_secret(form.verifier, form.verifier_options, secret.value.reveal())
+        except ApiError:
+            message = (
+                f"The secret {secret.name} cannot be used with this verifier: replace or remove it first."
+            )
+            raise Refusal("invalid_argument", message, "verifier") from None
     return form.name, form.settings(default_retention)
 
 
@@ -268,10 +283,6 @@ def _merged(target: Any, patch: Mapping[str, Any]) -> dict[str, Any]:
         else:
             result[member] = value
     return result
-
-
-def _secret(form: PutSecret, now_us: int) -> Secret:
-    return Secret(name=form.name, value=SecretBytes(form.value.encode()), added_at=now_us)
 
 
 def _check_url(url: str) -> None:

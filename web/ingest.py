@@ -47,7 +47,6 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
 
     record: InboxRecord
     verifier: Verifier
-    limit: int
     response: Answer | None
 
 
@@ -84,10 +83,11 @@ class Ingest:
         check = prepared.verifier.begin(
             SignedHead(request.method, self._signed_url(inbox, request), request.headers, received_at_us)
         )
+        limit = self._limit(inbox)
         with Spool(self._spool_dir) as body, self.in_flight.share() as share:
-            incoming.check_declared(prepared.limit)
+            incoming.check_declared(limit)
             with trio.move_on_after(self._options.body_timeout_seconds) as deadline:
-                while data := await incoming.next_within(prepared.limit):
+                while data := await incoming.next_within(limit):
                     share.take(len(data))
                     check.update(data)
                     _write(body, data)
@@ -113,15 +113,15 @@ class Ingest:
         known = self._prepared.get(inbox.inbox_id)
         if known is not None and known.record is inbox:
             return known
-        settings = inbox.settings
-        limit = self._options.max_body_bytes
-        if settings.max_body_bytes is not None:
-            limit = min(limit, settings.max_body_bytes)
-        prepared = Prepared(inbox, compile_verifier(settings, inbox.secrets), limit, _own_response(inbox))
+        prepared = Prepared(inbox, compile_verifier(inbox.settings, inbox.secrets), _own_response(inbox))
         if len(self._prepared) >= KNOWN_INBOXES and inbox.inbox_id not in self._prepared:
             del self._prepared[next(iter(self._prepared))]  # the one prepared longest ago
         self._prepared[inbox.inbox_id] = prepared
         return prepared
+
+    def _limit(self, inbox: InboxRecord) -> int:
+        ours, own = self._options.max_body_bytes, inbox.settings.max_body_bytes
+        return ours if own is None else min(ours, own)
 
     def _signed_url(self, inbox: InboxRecord, request: Request) -> str:
         if inbox.settings.signed_url is not None:

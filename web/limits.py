@@ -49,10 +49,14 @@ class BodiesInFlight:
     """The bytes of all bodies that are being received or stored at this moment."""
 
     def __init__(self, total_bytes: int) -> None:
-        self._total = total_bytes
-        self._for_large = total_bytes - min(SMALL_RESERVE_BYTES, total_bytes // 4)
+        self.resize(total_bytes)
         self.small = 0
         self.large = 0
+
+    def resize(self, total_bytes: int) -> None:
+        """Set how many there may be; what is in flight already is not touched."""
+        self._total = total_bytes
+        self._for_large = total_bytes - min(SMALL_RESERVE_BYTES, total_bytes // 4)
 
     def share(self) -> "Share":
         """Return one request's part, empty at first."""

@@ -8,8 +8,10 @@ MIB = 1024 * 1024
 
 
 class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits and switches of the HTTP side; sizes in bytes, times in seconds. `retention`: a new inbox gets it unless
-    it is created with its own.
+    """Limits and switches of the HTTP side; sizes in bytes, times in seconds.
+
+    `max_streams` counts open waits and streams together, `max_streams_per_inbox` those on one inbox. `retention`: a new
+    inbox gets it unless it is created with its own.
     """
 
     bind: str = "127.0.0.1:8025"
@@ -26,4 +28,16 @@ class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive_seconds: float = 75.0
     stalled_reader_seconds: float = 20.0
     shutdown_seconds: float = 10.0
+    max_streams: int = 1024
+    max_streams_per_inbox: int = 64
     retention: Retention = Retention()
+
+
+def adopt(options: WebOptions, new: WebOptions) -> None:
+    """Let `options` say what `new` says, for everybody who holds it, in one synchronous step.
+
+    The options are one object that all handlers share and read at the moment they need a value: they are frozen to the
+    handlers, and changed here alone, when an operator asks for a reload.
+    """
+    for field in msgspec.structs.fields(WebOptions):
+        msgspec.structs.force_setattr(options, field.name, getattr(new, field.name))

@@ -13,11 +13,12 @@ from msgspec import Meta
 from storage.records import PageQuery, TokenKind, TokenRecord, Verdict
 from web.decoding import MAX_SEQ, from_json, from_object, from_query, json_object, time_argument
 from web.errors import invalid
-from web.grammar import NAME_PATTERN, SLUG_PATTERN
+from web.grammar import NAME_PATTERN, SLUG_PATTERN, is_reserved_slug
 from web.inbox_params import (
     CreateInbox,
     PutSecret,
     apply_patch,
+    check_new_secret,
     decode_create,
     decode_patch,
     new_inbox,
@@ -27,6 +28,12 @@ from web.inbox_params import (
 MAX_LIMIT = 100
 DEFAULT_LIMIT = 20
 MAX_TYPES = 20
+MAX_WAIT_SECONDS = 60
+DEFAULT_WAIT_SECONDS = 30
+MAX_STREAM_INBOXES = 32
+"""In one stream. Its cursor names each of them and comes back in a request header: under 5 KiB of the 8 that proxies
+take."""
+LATER = "Agents and machines come with a later version."
 MAX_TOKEN_INBOXES = 1_000
 """Slugs, or machines, that one token may name; a token for more is a token for all."""
 
@@ -37,6 +44,7 @@ Seq = Annotated[int, Meta(ge=1, le=MAX_SEQ)]
 Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
 Epoch = Annotated[str, Meta(max_length=100)]
 EventType = Annotated[str, Meta(max_length=200)]
+Types = Annotated[tuple[EventType, ...], Meta(max_length=MAX_TYPES)]
 Time = Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-time"})]
 
 
@@ -59,7 +67,7 @@ class QueryMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     after: Cursor | None = None
     before: Seq | None = None
     limit: Limit = DEFAULT_LIMIT
-    types: Annotated[tuple[EventType, ...], Meta(max_length=MAX_TYPES)] = ()
+    types: Types = ()
     since: Time | None = None
     until: Time | None = None
     verified: bool | None = None
@@ -91,6 +99,58 @@ class QueryMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )
 
 
+class WaitForMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`GET /v1/inboxes/{slug}/wait`, `wait_for_messages`: forward from `after` as soon as there is something, or else
+    after `timeout_seconds`; 0 looks once.
+    """
+
+    inbox: Slug
+    after: Cursor
+    types: Types = ()
+    timeout_seconds: Annotated[int, Meta(ge=0, le=MAX_WAIT_SECONDS)] = DEFAULT_WAIT_SECONDS
+    limit: Limit = DEFAULT_LIMIT
+    bodies: bool = False
+    epoch: Epoch | None = None
+
+    def page_query(self, inbox_id: int, *, inline_limit: int, page_bytes: int) -> PageQuery:
+        """Return what to ask of the store."""
+        return PageQuery(
+            inbox_id=inbox_id,
+            limit=self.limit,
+            after=self.after,
+            types=tuple(dict.fromkeys(self.types)),
+            body_limit=inline_limit if self.bodies else 0,
+            byte_budget=page_bytes,
+        )
+
+
+class StreamMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`GET /v1/inboxes/{slug}/stream`: from `after`, else from now. The header `Last-Event-ID` wins over `after` and
+    `epoch`.
+    """
+
+    inbox: Slug
+    after: Cursor | None = None
+    types: Types = ()
+    bodies: bool = False
+    epoch: Epoch | None = None
+
+
+class StreamInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`GET /v1/stream`: several inboxes in one stream; `after` is the cursor in each of them."""
+
+    inboxes: Annotated[tuple[Slug, ...], Meta(min_length=1, max_length=MAX_STREAM_INBOXES)]
+    after: Cursor | None = None
+    types: Types = ()
+    bodies: bool = False
+    epoch: Epoch | None = None
+
+    def check(self) -> None:
+        """Refuse an epoch that cannot be every inbox's."""
+        if self.epoch is not None and len(set(self.inboxes)) > 1:
+            raise invalid("epoch", "Each inbox has an epoch of its own; resume with Last-Event-ID.")
+
+
 class GetMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`GET /v1/inboxes/{slug}/messages/{seq}`, `get_message`, and `…/raw`."""
 
@@ -111,9 +171,8 @@ Machines = Annotated[tuple[Name, ...], Meta(max_length=MAX_TOKEN_INBOXES)]
 
 
 class CreateToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`POST /v1/tokens`. `inboxes` are slugs, which need not exist yet, or `"all"`; `machines` are those
-    beside its own
-    that the token may reach.
+    """`POST /v1/tokens`. `inboxes` are slugs, which need not exist yet, or `"all"`; `machines` are those beside its
+    own that the token may reach.
     """
 
     kind: TokenKind
@@ -136,23 +195,17 @@ class CreateToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise invalid("machine", "An agent's token belongs to the machine of its agent.")
         if self.kind == "machine" and self.agent is not None:
             raise invalid("agent", "A machine token acts for every agent of its machine.")
-        if self.expires_at is not None:
-            time_argument("expires_at", self.expires_at)
+        if self.kind != "admin":
+            _check_inboxes(self.inboxes)
+        self.expires_us()
 
-    def record(self, *, token_id: str, hashed: bytes, now_us: int) -> TokenRecord:
-        """Return the token to store, given its new id and the hash of its new text."""
-        return TokenRecord(
-            token_id=token_id,
-            hash=hashed,
-            kind=self.kind,
-            inboxes=_scope(self.inboxes, self.kind),
-            agent=self.agent,
-            machine=self.machine,
-            machines=tuple(dict.fromkeys(self.machines)),
-            name=self.name,
-            created_at=now_us,
-            expires_at=None if self.expires_at is None else time_argument("expires_at", self.expires_at),
-        )
+    def scope(self) -> tuple[str, ...] | None:
+        """Return the slugs that the token reads, each once; None for all webhook and topic inboxes."""
+        return _scope(self.inboxes, self.kind)
+
+    def expires_us(self) -> int | None:
+        """Return when the token expires, in µs since the epoch."""
+        return None if self.expires_at is None else time_argument("expires_at", self.expires_at)
 
 
 class _TokenForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -177,7 +230,10 @@ def patch_token(token: TokenRecord, patch: dict[str, Any]) -> TokenRecord:
     changes: dict[str, Any] = {}
     if token.kind == "admin" and (form.inboxes or form.machines):
         raise invalid("inboxes" if form.inboxes else "machines", "An admin token takes no scope.")
+    if form.machines:
+        raise invalid("machines", LATER)
     if "inboxes" in patch:
+        _check_inboxes(form.inboxes)
         changes["inboxes"] = _scope(form.inboxes, token.kind)
     if "machines" in patch:
         changes["machines"] = tuple(dict.fromkeys(form.machines))
@@ -188,6 +244,11 @@ def patch_token(token: TokenRecord, patch: dict[str, Any]) -> TokenRecord:
             None if form.expires_at is None else time_argument("expires_at", form.expires_at)
         )
     return msgspec.structs.replace(token, **changes)
+
+
+def _check_inboxes(inboxes: tuple[str, ...] | str) -> None:
+    if isinstance(inboxes, tuple) and any(is_reserved_slug(slug) for slug in inboxes):
+        raise invalid("inboxes", "A private inbox is read by its own agent or machine only.")
 
 
 def _scope(inboxes: tuple[str, ...] | str, kind: TokenKind) -> tuple[str, ...] | None:
@@ -204,7 +265,11 @@ __all__ = [
     "ListTokens",
     "PutSecret",
     "QueryMessages",
+    "StreamInboxes",
+    "StreamMessages",
+    "WaitForMessages",
     "apply_patch",
+    "check_new_secret",
     "decode_create",
     "decode_patch",
     "from_json",

@@ -28,6 +28,14 @@ def principal_of(request: Request) -> Principal:
     return request.principal
 
 
+async def readable(service: Service, caller: Principal, slug: str) -> InboxRecord:
+    """Return an inbox. Raises the one 404 for every inbox that is absent or not the caller's."""
+    inbox = await service.find(slug) if caller.may_read(slug) else None
+    if inbox is None:
+        raise no_such_inbox()
+    return inbox
+
+
 def check_epoch(asked: str | None, head: Head) -> None:
     """Raise `epoch_changed` when the caller's cursor belongs to another life of the inbox."""
     if asked is not None and asked != head.epoch:
@@ -138,12 +146,7 @@ class Reads:
         return raw.answer(self._service, request, inbox.slug, row)
 
     async def _readable(self, request: Request) -> InboxRecord:
-        """Return the inbox of the path. Raises the one 404 for every inbox that is absent or not the caller's."""
-        slug = request.params["slug"]
-        inbox = await self._service.find(slug) if principal_of(request).may_read(slug) else None
-        if inbox is None:
-            raise no_such_inbox()
-        return inbox
+        return await readable(self._service, principal_of(request), request.params["slug"])
 
     async def _message(self, request: Request) -> tuple[InboxRecord, Head, StoredMessage]:
         inbox = await self._readable(request)

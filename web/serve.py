@@ -138,17 +138,15 @@ async def serve_http(
         await outer.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()
         outer.start_soon(connections.watch)
-        async with trio.open_nursery() as serving:
-            async with trio.open_nursery() as accepting:
-                await accepting.start(
-                    partial(trio.serve_listeners, handler, [listener], handler_nursery=serving)
-                )
-                task_status.started(at)
-                await stopping.wait()
-                accepting.cancel_scope.cancel()
+        async with trio.open_nursery() as serving, trio.open_nursery() as accepting:
+            await accepting.start(partial(trio.serve_listeners, handler, [listener], handler_nursery=serving))
+            task_status.started(at)
+            await stopping.wait()
             await context.terminated.set()
             connections.shut_down_idle()
-            serving.start_soon(_end, connections, serving.cancel_scope)
+            # Newcomers are told (503) for as long as there is anybody to be seen off; then nobody listens.
+            await _end(connections, serving.cancel_scope)
+            accepting.cancel_scope.cancel()
         await lifespan.wait_for_shutdown()
         outer.cancel_scope.cancel()
 

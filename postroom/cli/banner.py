@@ -11,9 +11,16 @@ from pathlib import Path
 from postroom.bootstrap import DEMO_SLUG, Founded
 from postroom.cli.program import DEFAULT_URL
 from postroom.cli.terminal import safe
+from storage.life import Finding, describe
 
 LAST_LINE = "Ctrl-C stops the server."
 """Ends what `serve` prints, so that whoever reads along knows that it was all."""
+
+
+MOVED = (
+    "After the next move of the data directory, start once with --same-life, and readers keep their cursors; "
+    "never do so with a copy."
+)
 
 
 def program_name() -> str:
@@ -36,9 +43,13 @@ def exports(url: str, admin_token: str | None) -> list[str]:
     return lines
 
 
-def started(url: str, data_dir: Path, founded: Founded) -> str:
+def started(url: str, data_dir: Path, founded: Founded, new_life: tuple[Finding, ...] = ()) -> str:
     """Return what `serve` prints when it takes requests."""
     lines = [f"Postroom listens on {safe(url)} and keeps its data in {safe(data_dir)}."]
+    if new_life:
+        lines += ["", describe(new_life)]
+        if new_life == ("moved",):
+            lines.append(MOVED)
     if founded.admin_token is not None:
         lines += ["", "The admin token, printed this once (only its hash is kept). In another terminal:", ""]
         lines += exports(url, founded.admin_token)

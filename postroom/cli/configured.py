@@ -14,11 +14,14 @@ from postroom.settings import SETTINGS
 R = TypeVar("R")
 
 
-def configured(*, only: frozenset[str] | None = None) -> Callable[[Callable[..., R]], Callable[..., R]]:
+def configured(
+    *, only: frozenset[str] | None = None, again: bool = False
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Return a decorator that adds the flags and passes a `Config` as the first argument.
 
     `only` limits the flags to some settings, for commands that the others do not concern; file and
-    environment are read whole all the same. Raises `ConfigError` when the command runs.
+    environment are read whole all the same. With `again`, the command gets a second argument, a function that reads
+    the same sources once more. Raises `ConfigError` when the command runs.
     """
     flagged = [(s, s.flag) for s in SETTINGS if s.flag is not None and (only is None or s.key in only)]
 
@@ -26,8 +29,8 @@ def configured(*, only: frozenset[str] | None = None) -> Callable[[Callable[...,
         @functools.wraps(command)
         def wrapped(*args: Any, config_file: Path | None, **kwargs: Any) -> R:
             flags = {setting.key: kwargs.pop(setting.key) for setting, _ in flagged}
-            config = load(file=config_file, environment=os.environ, flags=flags)
-            return command(config, *args, **kwargs)
+            read = functools.partial(load, file=config_file, environment=dict(os.environ), flags=flags)
+            return command(read(), *((read,) if again else ()), *args, **kwargs)
 
         decorated: Callable[..., R] = wrapped
         for setting, flag in reversed(flagged):

@@ -53,7 +53,9 @@ class BackwardPage(msgspec.Struct, frozen=True):
 @type_option
 @click.option("--limit", type=int, metavar="N", help="At most N messages, 1 to 100.  [server's default: 20]")
 @click.option("--bodies", is_flag=True, help="Include bodies up to the server's inline limit.")
-@click.option("--epoch", metavar="EPOCH", help="The life that --after belongs to; another one is exit code 6.")
+@click.option(
+    "--epoch", metavar="EPOCH", help="The life that --after belongs to; another one is exit code 6."
+)
 @remote
 def wait(
     remote: Remote,
@@ -79,16 +81,16 @@ def wait(
     until = time.monotonic() + timeout
     with remote.api() as api:
         while True:
-            left = max(until - time.monotonic(), 0.0)
-            seconds = math.ceil(min(left, ONE_WAIT_SECONDS))
+            seconds = math.ceil(min(max(until - time.monotonic(), 0.0), ONE_WAIT_SECONDS))
             params: Params = [("after", after), ("timeout_seconds", seconds), *fixed]
             if epoch is not None:
                 params.append(("epoch", epoch))
             answer = api.call("GET", route, params=params)
             page = msgspec.json.decode(answer, type=ForwardPage)
-            if page.messages or page.gap or left <= ONE_WAIT_SECONDS:
+            if page.messages or page.gap or time.monotonic() >= until:
                 break
-            # The cursor and its life: a filter may have skipped messages, and a new life must not pass unnoticed.
+            # Empty before its time: a long wait goes on, and a server that is stopping ends its waits early. It goes on
+            # with the cursor and its life: a filter may have skipped messages, and a new life must not pass unnoticed.
             after, epoch = page.next_after, page.epoch
     if remote.as_json:
         print_json(answer)
@@ -97,7 +99,8 @@ def wait(
     if not remote.as_json:
         for one in page.messages:
             click.echo(message_line(bytes(one), body=bodies))
-        click.echo(f"Next: --after {page.next_after}", err=True)
+        nothing = "" if page.messages or page.gap else "Nothing came in time. "
+        click.echo(f"{nothing}Next: --after {page.next_after}", err=True)
     if not page.messages and not page.gap:
         raise click.exceptions.Exit(EXIT_NOTHING)
 

@@ -1,5 +1,4 @@
-"""One message as one line, for `tail` and `wait`. The body is shown as it was received, never decoded and written anew.
-"""
+"""One message as one line, for `tail` and `wait`. A body is shown as it was received, never decoded and re-encoded."""
 
 from typing import Any
 
@@ -8,14 +7,15 @@ import msgspec
 from postroom.cli.terminal import safe, when
 from postroom.following import Gap, NewLife
 
-BODY_NAMES = ("body", "body_text", "body_base64")
+NOTHING = msgspec.Raw()
+"""No body, as opposed to the body `null`."""
 
 
 class Untrusted(msgspec.Struct, frozen=True):
     """What a line shows of the sender's half."""
 
     event_type: str | None = None
-    body: msgspec.Raw | None = None
+    body: msgspec.Raw = NOTHING
     body_text: str | None = None
     body_base64: str | None = None
 
@@ -59,7 +59,7 @@ def message_line(document: str | bytes, *, body: bool = False) -> str:
 
 def _body(message: Shown) -> str:
     claims = message.untrusted
-    if claims.body is not None:
+    if claims.body != NOTHING:
         return bytes(claims.body).decode()
     if claims.body_text is not None:
         return claims.body_text
@@ -70,6 +70,8 @@ def _body(message: Shown) -> str:
 
 def gap_line(gap: Gap) -> str:
     """Return the line that stands where messages are missing."""
+    if gap.first_seq is None:
+        return f"-- messages after {gap.after} are no longer kept --"
     return f"-- messages {gap.after + 1} to {gap.first_seq - 1} are no longer kept --"
 
 

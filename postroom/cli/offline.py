@@ -1,10 +1,13 @@
 """Work on a data directory while no server runs on it: the store takes the directory's lock, and refuses without it."""
 
+import click
+
 from actors.units import Reading
 from postroom.bootstrap import Founded, plan_found, plan_reset
 from postroom.config import Config
 from storage.clock import wall_clock_us
-from storage.sqlite import open_offline
+from storage.life import describe
+from storage.sqlite import OfflineStore, open_offline
 
 _tokens = Reading(lambda snapshot: snapshot.tokens())
 
@@ -12,6 +15,7 @@ _tokens = Reading(lambda snapshot: snapshot.tokens())
 def run_init(config: Config) -> Founded:
     """Make what a new data directory begins with. Raises `ConfigError`, `StorageError`."""
     with open_offline(config.storage, create=True) as store:
+        _tell(store)
         unit, founded = plan_found(store.read(_tokens), config, wall_clock_us())
         if unit is not None:
             store.commit(unit)
@@ -24,6 +28,13 @@ def run_reset(config: Config) -> str:
     Raises `StorageError`, also when there is no data directory: a mistyped path must not make one.
     """
     with open_offline(config.storage) as store:
+        _tell(store)
         unit, text = plan_reset(store.read(_tokens), wall_clock_us())
         store.commit(unit)
         return text
+
+
+def _tell(store: OfflineStore) -> None:
+    """Say it when opening the store found another database there: whoever runs the command should know."""
+    if store.new_life:
+        click.echo(describe(store.new_life), err=True)

@@ -2,6 +2,7 @@
 
 import errno
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -17,13 +18,19 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@configured()
-def serve(config: Config) -> None:
+@click.option(
+    "--same-life",
+    is_flag=True,
+    help="The data directory was moved, not copied: keep its epochs. Needed once after a move.",
+)
+@configured(again=True)
+def serve(config: Config, again: Callable[[], Config], same_life: bool) -> None:
     """Run the server until SIGTERM or SIGINT.
 
     Without any configuration it listens on 127.0.0.1:8025 and keeps its data in ./postroom-data, which it
     creates with an admin token (printed once) and an inbox `demo`. Settings come from --config, the
     environment (POSTROOM_…) and these flags, the later ones winning; `postroom config` shows the result.
+    SIGHUP reads the file again and brings into force what needs no restart.
     """
     # Imported here: no other command needs the whole server, and each starts 0.3 s faster without it.
     import trio
@@ -34,10 +41,10 @@ def serve(config: Config) -> None:
     logs.configure(config.log_format, config.log_level)
 
     def ready(start: "Started") -> None:
-        click.echo(started(start.url, config.data_dir, start.founded))
+        click.echo(started(start.url, config.data_dir, start.founded, start.new_life))
 
     try:
-        trio.run(functools.partial(run_server, config, ready=ready))
+        trio.run(functools.partial(run_server, config, ready=ready, again=again, same_life=same_life))
     except* OSError as errors:
         if any(error.errno == errno.EADDRINUSE for error in leaves(errors) if isinstance(error, OSError)):
             raise Failure(

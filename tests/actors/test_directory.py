@@ -48,7 +48,7 @@ async def test_a_read_that_was_under_way_during_a_change_is_not_remembered() -> 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(directory.find, "demo")
             await trio.testing.wait_all_tasks_blocked()
-            record = await world.registry.ask(inbox, ChangeInbox(lambda _, settings: ("new", settings)))
+            record = await world.registry.ask(inbox, ChangeInbox(lambda record: ("new", record.settings)))
             directory.put(record)
             store.hold.set()
         found = await directory.find("demo")

@@ -12,7 +12,7 @@ from actors.turn import Turn
 from storage.errors import InboxGone, OutcomeUnknown, StorageFull
 from storage.memory import MemoryStore
 from storage.protocols import Unit
-from storage.records import InboxSettings, PageQuery
+from storage.records import InboxRecord, InboxSettings, PageQuery
 from tests.actors.drafts import append
 from tests.actors.world import World, running
 
@@ -38,7 +38,7 @@ async def ask_many(world: World, inbox_id: int, commands: list[Any]) -> list[Any
     return outcomes
 
 
-def explode(name: str, settings: InboxSettings) -> tuple[str, InboxSettings]:
+def explode(record: InboxRecord) -> tuple[str, InboxSettings]:
     raise ZeroDivisionError
 
 
@@ -150,7 +150,7 @@ async def test_a_change_of_settings_is_in_force_for_the_next_request() -> None:
     async with running() as world:
         inbox = await world.inbox()
         before = await world.service.find("demo")
-        await world.registry.ask(inbox, ChangeInbox(lambda _, settings: ("New name", settings)))
+        await world.registry.ask(inbox, ChangeInbox(lambda record: ("New name", record.settings)))
         after = await world.service.find("demo")
         assert before is not None
         assert after is not None

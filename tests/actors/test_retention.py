@@ -12,7 +12,7 @@ from actors.housekeeping import Housekeeper
 from actors.rules.retention import DROP_ROWS, due_at, plan, refusal, wanted
 from actors.turn import Turn
 from storage.memory import MemoryStore
-from storage.records import Head, InboxSettings, NewInbox, OldEntry, PageQuery, Retention
+from storage.records import Head, InboxRecord, InboxSettings, NewInbox, OldEntry, PageQuery, Retention
 from tests.actors.drafts import append
 from tests.actors.world import World, running
 
@@ -139,7 +139,7 @@ def test_whatever_the_limits_a_plan_leaves_a_run_that_keeps_them(
 
 async def inbox_with(world: World, retention: Retention, slug: str = "demo") -> int:
     settings = InboxSettings(retention=retention)
-    return (await world.service.create_inbox(NewInbox(slug, "webhook", "", settings))).inbox_id
+    return (await world.service.create_inbox(NewInbox(slug, "webhook", "", settings))).record.inbox_id
 
 
 async def seqs(world: World, inbox_id: int) -> list[int]:
@@ -184,8 +184,8 @@ async def test_a_lower_limit_takes_effect_in_the_turn_that_sets_it() -> None:
         for _ in range(5):
             await world.registry.ask(inbox, append())
 
-        def lower(name: str, settings: InboxSettings) -> tuple[str, InboxSettings]:
-            return name, msgspec.structs.replace(settings, retention=Retention(max_messages=2))
+        def lower(record: InboxRecord) -> tuple[str, InboxSettings]:
+            return record.name, msgspec.structs.replace(record.settings, retention=Retention(max_messages=2))
 
         await world.registry.ask(inbox, ChangeInbox(lower))
         assert await seqs(world, inbox) == [4, 5]
@@ -207,8 +207,8 @@ async def test_a_great_excess_goes_in_bounded_turns_of_the_housekeeping_lane() -
 
         store.fault = note
 
-        def lower(name: str, settings: InboxSettings) -> tuple[str, InboxSettings]:
-            return name, msgspec.structs.replace(settings, retention=Retention(max_messages=1))
+        def lower(record: InboxRecord) -> tuple[str, InboxSettings]:
+            return record.name, msgspec.structs.replace(record.settings, retention=Retention(max_messages=1))
 
         await world.registry.ask(inbox, ChangeInbox(lower))
         with trio.fail_after(5):
@@ -257,7 +257,7 @@ async def test_an_inbox_that_cannot_take_its_turn_keeps_no_other_from_dropping()
             await world.registry.ask(poor, append())
         now[0] += 10 * SECOND
         keeper = Housekeeper(store, world.registry, world.tokens, clock(now))
-        assert await keeper.call_due() == 1
+        assert await keeper.call_due() == 2
         assert await seqs(world, fine) == []
 
 

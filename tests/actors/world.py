@@ -27,8 +27,8 @@ class World:
 
     async def inbox(self, slug: str = "demo") -> int:
         """Make an inbox and return its id."""
-        record = await self.service.create_inbox(NewInbox(slug, "webhook", "", InboxSettings()))
-        return record.inbox_id
+        made = await self.service.create_inbox(NewInbox(slug, "webhook", "", InboxSettings()))
+        return made.record.inbox_id
 
 
 @asynccontextmanager

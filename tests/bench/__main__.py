@@ -6,6 +6,7 @@ from pathlib import Path
 from types import FrameType
 
 import click
+import msgspec
 from rich.console import Console
 
 from tests.bench.cases import CASES
@@ -49,7 +50,7 @@ def main(
     where = disk_directory(directory)
     effort = QUICK if quick else FULL
     if rounds is not None:
-        effort = type(effort)(rounds, effort.requests)
+        effort = msgspec.structs.replace(effort, rounds=rounds, long_rounds=rounds)
     bench = Bench(effort, where, console)
     for line in describe(where):
         bench.note(line)
@@ -60,6 +61,8 @@ def main(
                 figures += measure(bench)
     except (ServerFailed, LoadFailed, NotWhatItSays) as error:
         console.print(f"[red]bench:[/] {error}", highlight=False)
+        for note in getattr(error, "__notes__", ()):
+            bench.note(note)
         sys.exit(EXIT_FAILED)
     except KeyboardInterrupt:
         console.print("bench: interrupted; no figures were written.")

@@ -6,7 +6,8 @@ the first is not counted: it fills caches, starts actors and lets servers reach 
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,15 +27,43 @@ CLIENT_NEAR_LIMIT = 0.5
 T = TypeVar("T")
 
 
-class Effort(msgspec.Struct, frozen=True):
-    """How long to measure. `requests` is for one round of one contender."""
+class Effort(msgspec.Struct, frozen=True, kw_only=True):
+    """How long to measure. `requests` is for one round of one contender.
+
+    `long_rounds`: of a case whose round takes most of a minute. `waits`, `streams`: held open at once, and left alone
+    for `idle_seconds`. `large_inbox`: its messages.
+    """
 
     rounds: int
     requests: int
+    long_rounds: int
+    waits: int
+    streams: int
+    idle_seconds: float
+    large_inbox: int
 
 
-FULL = Effort(rounds=9, requests=4000)
-QUICK = Effort(rounds=3, requests=1000)
+IDLE_SECONDS = 15.0
+"""As long as the interval of a stream's heartbeats, so that each of them sends one meanwhile."""
+
+FULL = Effort(
+    rounds=9,
+    requests=4000,
+    long_rounds=3,
+    waits=5000,
+    streams=1000,
+    idle_seconds=IDLE_SECONDS,
+    large_inbox=1_000_000,
+)
+QUICK = Effort(
+    rounds=3,
+    requests=1000,
+    long_rounds=1,
+    waits=500,
+    streams=100,
+    idle_seconds=IDLE_SECONDS,
+    large_inbox=100_000,
+)
 
 
 class LoadFailed(Exception):
@@ -52,6 +81,14 @@ class Bench:
     def note(self, text: str) -> None:
         """Print a line that belongs to the figures but is none."""
         self.console.print(text, style="dim", highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def steps(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Show how far a preparation is; what is yielded is told of each part that was done."""
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.console, transient=True) as progress:
+            bar = progress.add_task(title, total=total)
+            yield lambda done: progress.advance(bar, done)
 
     def rounds(self, title: str, contenders: Mapping[str, Callable[[int], T]]) -> dict[str, list[T]]:
         """Let each contender measure once a round and return what they measured, by their names.
@@ -80,11 +117,15 @@ class Bench:
 
 def load(deliveries: Deliveries, connections: int) -> Exchange:
     """Send deliveries from a process of its own. Raises `LoadFailed`."""
-    job = msgspec.json.encode(Job(deliveries, connections))
+    return run_client("tests.bench.client", Job(deliveries, connections), Exchange)
+
+
+def run_client(module: str, job: msgspec.Struct, result: type[T]) -> T:
+    """Have a client do a job in a process of its own and return what came of it. Raises `LoadFailed`."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.bench.client"],
-            input=job,
+            [sys.executable, "-m", module],
+            input=msgspec.json.encode(job),
             capture_output=True,
             timeout=CLIENT_SECONDS,
             check=False,
@@ -93,4 +134,4 @@ def load(deliveries: Deliveries, connections: int) -> Exchange:
         raise LoadFailed(f"the load client was not done after {CLIENT_SECONDS:g} s") from error
     if done.returncode != 0:
         raise LoadFailed(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
-    return msgspec.json.decode(done.stdout, type=Exchange)
+    return msgspec.json.decode(done.stdout, type=result)

@@ -48,6 +48,10 @@ class Server(msgspec.Struct, frozen=True):
         times = psutil.Process(self.pid).cpu_times()
         return float(times.user + times.system)
 
+    def resident_bytes(self) -> int:
+        """Return how much of its memory is resident."""
+        return int(psutil.Process(self.pid).memory_info().rss)
+
 
 @contextmanager
 def running(
@@ -56,7 +60,8 @@ def running(
     """Run `python ARGUMENTS` until the block is left; its log is `directory/NAME.log`.
 
     The server says its address (`http://127.0.0.1:PORT`) on stdout or stderr once it answers. Variables of
-    the surroundings that begin with `POSTROOM_` are not passed on. Raises `ServerFailed`.
+    the surroundings that begin with `POSTROOM_` are not passed on. Raises `ServerFailed`; an exception of the block
+    leaves with a note of what the server has logged.
     """
     log = directory / f"{name}.log"
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("POSTROOM_")}
@@ -74,6 +79,11 @@ def running(
         yield Server(name, process.pid, port)
         if process.poll() is not None:
             raise ServerFailed(f"{name} ended by itself ({process.returncode}):\n{_tail(log)}")
+    except ServerFailed:
+        raise  # it says so itself
+    except Exception as error:
+        error.add_note(f"{name} said last:\n{_tail(log)}")
+        raise
     finally:
         _stop(process)
 

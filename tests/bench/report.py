@@ -13,7 +13,7 @@ from rich.table import Table
 from tests.bench.figures import Figure
 
 BELIEVED_SPREAD = 0.2
-"""Goals are a few tenths from one; rounds that scatter wider than this could hide or invent such a distance."""
+"""As a share of the goal; rounds that scatter wider than this could hide or invent the distance to it."""
 
 
 def as_json(figures: Sequence[Figure]) -> str:
@@ -34,7 +34,11 @@ def all_met(figures: Sequence[Figure]) -> bool:
 
 def doubtful(figures: Sequence[Figure]) -> list[str]:
     """Return the names of figures with a goal whose rounds disagree too much to be believed, each once."""
-    wide = (figure.name for figure in figures if figure.goal is not None and figure.spread > BELIEVED_SPREAD)
+    wide = (
+        figure.name
+        for figure in figures
+        if figure.goal is not None and figure.spread > BELIEVED_SPREAD * figure.goal
+    )
     return list(dict.fromkeys(wide))
 
 

@@ -9,15 +9,20 @@ import msgspec
 BODY_BYTES = 1024
 """The size of every body: a webhook of ordinary size."""
 
+ORDINARY_EVENT = "pull_request"
+
 
 class Deliveries(msgspec.Struct, frozen=True):
-    """Which requests to build: `count` of them to `/in/{slug}`, with delivery ids that begin with `prefix`."""
+    """Which requests to build: `count` of them to `/in/{slug}`, with delivery ids that begin with `prefix`, all of
+    the type `event`.
+    """
 
     port: int
     slug: str
     secret: str
     prefix: str
     count: int
+    event: str = ORDINARY_EVENT
 
 
 def body_of(number: int) -> bytes:
@@ -50,7 +55,7 @@ def headers_of(wanted: Deliveries, number: int, body: bytes) -> list[tuple[str, 
         ("User-Agent", "GitHub-Hookshot/044aadd"),
         ("Accept", "*/*"),
         ("Content-Type", "application/json"),
-        ("X-GitHub-Event", "pull_request"),
+        ("X-GitHub-Event", wanted.event),
         ("X-GitHub-Delivery", delivery_id(wanted.prefix, number)),
         ("X-GitHub-Hook-ID", "292430182"),
         ("X-Hub-Signature-256", signature(wanted.secret, body)),

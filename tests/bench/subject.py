@@ -17,7 +17,8 @@ import httpx
 
 from tests.bench.client import Exchange
 from tests.bench.processes import Server, running
-from tests.bench.signed import Deliveries, body_of, delivery_id, headers_of
+from tests.bench.reading import Reader
+from tests.bench.signed import ORDINARY_EVENT, Deliveries, body_of, delivery_id, headers_of
 
 CALL_SECONDS = 30.0
 
@@ -33,6 +34,7 @@ class Subject:
 
     def __init__(self, server: Server, admin_token: str) -> None:
         self.server = server
+        self._token = admin_token
         self._admin = httpx.Client(
             base_url=server.url,
             headers={"Authorization": f"Bearer {admin_token}"},
@@ -50,6 +52,10 @@ class Subject:
         if response.is_error:
             raise NotWhatItSays(f"{method} {path}: {response.status_code} {response.text[:500]}")
         return response.json() if response.content else None
+
+    def reader(self, slug: str) -> Reader:
+        """Return a reader of one inbox."""
+        return Reader(self.server.port, slug, self._token)
 
     def github_inbox(self, slug: str) -> "GithubInbox":
         """Make an inbox that verifies as GitHub signs, and try it out."""
@@ -93,11 +99,16 @@ class GithubInbox:
         for seq, verified in ((1, True), (2, False)):
             if self._message(seq)["verified"] is not verified:
                 raise NotWhatItSays(f"message {seq} should have been verified: {verified}")
-        self._before = self._latest_seq()
+        self._before = self.latest_seq
 
-    def deliveries(self, prefix: str, count: int) -> Deliveries:
+    def deliveries(self, prefix: str, count: int, event: str = ORDINARY_EVENT) -> Deliveries:
         """Return requests for this inbox."""
-        return Deliveries(self._subject.server.port, self.slug, self.secret, prefix, count)
+        return Deliveries(self._subject.server.port, self.slug, self.secret, prefix, count, event)
+
+    @property
+    def latest_seq(self) -> int:
+        """The seq of its newest message."""
+        return int(self._subject.call("GET", f"/v1/inboxes/{self.slug}")["latest_seq"])
 
     def answered(self, prefix: str, exchange: Exchange) -> None:
         """Remember what was answered to `deliveries(prefix, …)`, for `check`."""
@@ -111,7 +122,7 @@ class GithubInbox:
         """
         answers = [json.loads(answer) for _, batch in self._answered for answer in batch]
         seqs = sorted(answer["seq"] for answer in answers)
-        latest = self._latest_seq()
+        latest = self.latest_seq
         if seqs != list(range(self._before + 1, latest + 1)):
             raise NotWhatItSays(f"{len(seqs)} answers, seq {self._before + 1} to {latest}: not one for one")
         if len({answer["id"] for answer in answers}) != len(answers):
@@ -136,9 +147,6 @@ class GithubInbox:
 
     def _message(self, seq: int) -> Any:
         return self._subject.call("GET", f"/v1/inboxes/{self.slug}/messages/{seq}")
-
-    def _latest_seq(self) -> int:
-        return int(self._subject.call("GET", f"/v1/inboxes/{self.slug}")["latest_seq"])
 
 
 @contextmanager

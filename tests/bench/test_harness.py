@@ -4,11 +4,12 @@ import io
 import json
 from pathlib import Path
 
+import msgspec
 import psutil  # type: ignore[import-untyped]  # it ships no type information
 import pytest
 from rich.console import Console
 
-from tests.bench.harness import Bench, Effort, LoadFailed, load
+from tests.bench.harness import QUICK, Bench, LoadFailed, load
 from tests.bench.processes import ServerFailed, running
 from tests.bench.signed import Deliveries
 
@@ -67,7 +68,7 @@ def test_contenders_take_turns_and_the_first_round_is_not_counted(tmp_path: Path
         called.append(f"{name}{number}")
         return called[-1]
 
-    bench = Bench(Effort(rounds=2, requests=1), tmp_path, Console(file=io.StringIO()))
+    bench = Bench(msgspec.structs.replace(QUICK, rounds=2), tmp_path, Console(file=io.StringIO()))
     measured = bench.rounds("turns", {"a": lambda n: measure("a", n), "b": lambda n: measure("b", n)})
     assert called == ["a0", "b0", "a1", "b1", "a2", "b2"]
     assert measured == {"a": ["a1", "a2"], "b": ["b1", "b2"]}

@@ -52,6 +52,7 @@ class Server:
         self._settings = settings
         self._process: subprocess.Popen[str] | None = None
         self._output: list[str] = []
+        self._printed = threading.Condition()
         self._ready = threading.Event()
         self._readers: list[threading.Thread] = []
 
@@ -76,8 +77,8 @@ class Server:
         """What it has printed and logged so far."""
         return "".join(self._output)
 
-    def start(self) -> Self:
-        """Start the process and return when it takes requests."""
+    def start(self, *flags: str) -> Self:
+        """Start the process, with flags for this once, and return when it takes requests."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")}
         settings = {
             "data_dir": self.data_dir,
@@ -89,7 +90,7 @@ class Server:
         self._ready.clear()
         self._output.clear()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "postroom", "serve"],
+            [sys.executable, "-m", "postroom", "serve", *flags],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -109,9 +110,23 @@ class Server:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ask for an orderly end with a signal and return the exit code."""
+        self.signal(number)
+        return self.wait()
+
+    def signal(self, number: int) -> None:
+        """Send a signal."""
         assert self._process is not None
         self._process.send_signal(number)
-        return self.wait()
+
+    def keep_port(self) -> None:
+        """Listen on the same port after the next start, as a server does whose clients come back by themselves."""
+        self._settings["bind"] = f"{self.host}:{self.port}"
+
+    def wait_for_output(self, text: str) -> None:
+        """Return when the process has printed or logged this. Fails after `STOP_SECONDS`."""
+        with self._printed:
+            found = self._printed.wait_for(lambda: text in self.output, STOP_SECONDS)
+        assert found, f"{text!r} is not in:\n{self.output}"
 
     def wait(self) -> int:
         """Wait for the end of the process and return its exit code."""
@@ -138,7 +153,9 @@ class Server:
 
     def _read(self, pipe: Any) -> None:
         for line in pipe:
-            self._output.append(line)
+            with self._printed:
+                self._output.append(line)
+                self._printed.notify_all()
             found = _READY.search(line)
             if found is not None:
                 self.url = found[1]

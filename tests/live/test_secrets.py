@@ -3,6 +3,7 @@
 Black-box: written from sections 4 and 5 of the surface, over real sockets.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -88,3 +89,22 @@ def test_without_any_secret_left_nothing_is_verified(api: Api) -> None:
 )
 def test_a_wrong_secret_is_refused_by_name(api: Api, ten: str, body: dict[str, Any], field: str) -> None:
     assert api.refused("POST", f"/inboxes/{ten}/secrets", body) == (400, "invalid_argument", field)
+
+
+def test_secrets_added_at_the_same_time_stay_within_their_number(api: Api) -> None:
+    slug = api.inbox(verifier="github")
+
+    def add(n: int) -> int:
+        return api.call("POST", f"/inboxes/{slug}/secrets", {"name": f"s{n}", "value": "x"}).status_code
+
+    with ThreadPoolExecutor(20) as senders:
+        statuses = list(senders.map(add, range(20)))
+    assert sorted(statuses) == [201] * 10 + [400] * 10
+    assert len(api.get(f"/inboxes/{slug}")["secrets"]) == 10
+
+
+def test_a_verifier_that_could_not_use_the_secrets_is_refused_and_nothing_changes(api: Api) -> None:
+    slug = api.inbox(verifier="github", secret="not base64!")
+    patch = {"verifier": "hmac", "verifier_options": {"header": "X-S", "key": "base64"}}
+    assert api.refused("PATCH", f"/inboxes/{slug}", patch) == (400, "invalid_argument", "verifier")
+    assert api.get(f"/inboxes/{slug}")["verifier"] == "github"

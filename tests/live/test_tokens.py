@@ -36,6 +36,13 @@ def test_me_says_what_a_token_is_and_may(api: Api) -> None:
     assert (admin["kind"], admin["inboxes"]) == ("admin", "all")
 
 
+def test_an_expiry_that_cannot_be_written_makes_no_token(api: Api) -> None:
+    for expires_at in ("9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"):
+        body = {"kind": "agent", "inboxes": ["some"], "expires_at": expires_at}
+        assert api.refused("POST", "/tokens", body) == (400, "invalid_argument", "expires_at")
+    api.get("/tokens")
+
+
 def test_following_the_list_of_tokens_visits_each_once_without_the_revoked(api: Api) -> None:
     made = [api.ok("POST", "/tokens", {"kind": "agent", "inboxes": ["some"]}, status=201) for _ in range(7)]
     api.call("DELETE", f"/tokens/{made[3]['token_id']}").raise_for_status()

@@ -8,7 +8,16 @@ from msgspec import inspect
 from web.decoding import MAX_SEQ, SAFE_INTEGER
 from web.grammar import NAME_PATTERN, SLUG_PATTERN
 from web.inbox_params import CreateInbox, PutSecret, ResponseForm, RetentionForm
-from web.params import CreateToken, GetMessage, ListInboxes, ListTokens, QueryMessages
+from web.params import (
+    CreateToken,
+    GetMessage,
+    ListInboxes,
+    ListTokens,
+    QueryMessages,
+    StreamInboxes,
+    StreamMessages,
+    WaitForMessages,
+)
 from web.verify.template import Template
 
 FORMS: dict[str, type[msgspec.Struct]] = {
@@ -17,6 +26,9 @@ FORMS: dict[str, type[msgspec.Struct]] = {
     "ListInboxes": ListInboxes,
     "QueryMessages": QueryMessages,
     "GetMessage": GetMessage,
+    "WaitForMessages": WaitForMessages,
+    "StreamMessages": StreamMessages,
+    "StreamInboxes": StreamInboxes,
     "CreateInbox": CreateInbox,
     "retention": RetentionForm,
     "PutSecret": PutSecret,

@@ -5,21 +5,30 @@ from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from actors.backups import Backups
 from postroom.parsing import readable
 from postroom.settings import BY_KEY
+from storage.clock import wall_clock_us
 from tests.actors.world import running
 from tests.postroom.layout import laid_out
 from tests.postroom.parameters import FORMS, rows
 from tests.postroom.serverproc import ServerProcess
 from tests.postroom.tour import API, BLOCK, commands_of, differences
 from web.admin import Admin
+from web.app import read_routes
+from web.backups import BackupRoutes
 from web.claims import REDACTED_HEADERS
 from web.errors import STATUS
+from web.limits import BodiesInFlight
 from web.options import WebOptions
-from web.reads import Reads
+from web.pulse import Pulse
 from web.routes import Route, RouteTable
+from web.slots import Slots
+from web.stats import Figures, Stats
+from web.upstream.connections import Connections
 from web.verify import check
 from web.verify.registry import SCHEMES
 
@@ -46,7 +55,15 @@ def table_rows(text: str) -> list[list[str]]:
 async def routes() -> tuple[Route, ...]:
     async with running() as world:
         options = WebOptions()
-        return (*Reads(world.service, options).routes(), *Admin(world.service, options).routes())
+        backups = Backups(world.store, Path(), wall_clock_us)  # nothing is copied here
+        slots, connections, in_flight = Slots(1, 1), Connections(options), BodiesInFlight(1)
+        stats = Stats(world.service, options, slots=slots, connections=connections, in_flight=in_flight)
+        return (
+            *read_routes(world.service, options, slots, Pulse()),
+            *stats.routes(),
+            *Admin(world.service, options).routes(),
+            *BackupRoutes(backups).routes(),
+        )
 
 
 def calls() -> Iterator[tuple[str, str]]:
@@ -113,6 +130,27 @@ def test_the_page_names_what_is_redacted_and_every_verifier_and_verdict() -> Non
         assert f"**`{name}`**" in verifiers
     for words in (check.MISSING, check.MALFORMED, check.OUTSIDE_TOLERANCE, check.UNKNOWN_KEY, check.MISMATCH):
         assert f"`{words}`" in verifiers
+
+
+def test_the_page_tells_of_every_figure() -> None:
+    told = [
+        (group.strip("`"), set(re.findall(r"`([a-z_]+)`", row)))
+        for group, row in table_rows(section("### Figures"))
+    ]
+    for group, names in told:
+        struct = msgspec.structs.fields(Figures)
+        of_group = {field.name for field in struct if not is_group(field)}
+        if group:
+            [field] = [field for field in struct if field.name == group]
+            of_group = {inner.name for inner in msgspec.structs.fields(field.type)}
+        assert names - {"too_many_waits"} == of_group, group
+    assert {group for group, _ in told} == {
+        f.name for f in msgspec.structs.fields(Figures) if is_group(f)
+    } | {""}
+
+
+def is_group(field: msgspec.structs.FieldInfo) -> bool:
+    return isinstance(field.type, type) and issubclass(field.type, msgspec.Struct)
 
 
 def test_the_links_of_the_page_lead_somewhere() -> None:

@@ -18,9 +18,10 @@ BLOCK = re.compile(r"<!-- settings -->\n(.*)<!-- /settings -->", re.S)
 
 def settings_table() -> str:
     """Return the table as the page must have it; to renew the page, paste what this returns."""
-    lines = ["| setting | default | accepts | why |", "|---|---|---|---|"]
+    lines = ["| setting | default | accepts | reload | why |", "|---|---|---|---|---|"]
     lines += [
-        f"| `{s.name}` | {readable(s.default, s.kind.unit)} | {s.kind.accepts} | {s.reason} |"
+        f"| `{s.name}` | {readable(s.default, s.kind.unit)} | {s.kind.accepts} | "
+        f"{'yes' if s.reloads else 'restart'} | {s.reason} |"
         for s in SETTINGS
     ]
     return "\n".join(lines) + "\n"

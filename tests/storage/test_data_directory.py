@@ -40,7 +40,7 @@ def test_a_new_directory_and_its_files_are_for_their_owner_alone(tmp_path: Path)
     finally:
         os.umask(umask)
     assert mode(directory) == 0o700
-    assert set(modes) == {f"postroom.{end}" for end in ("db", "db-wal", "db-shm", "lock", "reserve")}
+    assert set(modes) == {f"postroom.{end}" for end in ("db", "db-wal", "db-shm", "life", "lock", "reserve")}
     assert set(modes.values()) == {0o600}
 
 

@@ -41,6 +41,19 @@ def test_a_transaction_is_bounded_by_bytes_but_one_unit_always_goes() -> None:
     assert [lanes.choose(0) for _ in range(3)] == [[one] for one in jobs]
 
 
+def test_a_piece_of_a_body_goes_also_beside_answers_that_fill_the_transaction() -> None:
+    lanes = Lanes()
+    pieces = [job(Lane.BODIES, cost=BATCH_BYTES) for _ in range(3)]
+    lanes.put(pieces)
+    for piece in pieces:
+        lanes.put(job(cost=BATCH_BYTES // 4) for _ in range(8))
+        assert piece in lanes.choose(0)
+    lanes.put(job() for _ in range(2 * BATCH_UNITS))
+    late = job(Lane.DELIVERIES)
+    lanes.put([late])
+    assert late in lanes.choose(0)
+
+
 def test_housekeeping_gets_one_unit_per_interval_under_steady_load() -> None:
     lanes = Lanes()
     tidying = [job(Lane.HOUSEKEEPING) for _ in range(3)]

@@ -86,6 +86,12 @@ def test_other_spellings_of_time_are_refused(text: str) -> None:
         grammar.parse_time(text)
 
 
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-00:01", "0001-01-01T00:00:00+00:01"])
+def test_a_time_that_utc_cannot_write_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="years 1 to 9999"):
+        grammar.parse_time(text)
+
+
 @given(st.integers(YEAR_1, YEAR_9999_END))
 def test_a_time_survives_being_written_and_read(time_us: int) -> None:
     text = grammar.format_time(time_us)

@@ -34,7 +34,7 @@ async def stored(served: Wire, slug: str = "demo") -> list[StoredMessage]:
 async def signed_inbox(served: Wire, slug: str = "demo", **settings: Any) -> None:
     record = await served.inbox(slug, **SIGNED, **settings)
     secret = Secret("default", SecretBytes(SECRET), 0)
-    await served.service.change_inbox(record.inbox_id, PutSecret(secret))
+    await served.service.change_inbox(record.inbox_id, PutSecret(secret, lambda record: None))
 
 
 def github(body: bytes, delivery: str = "d-1") -> list[tuple[str, str]]:
@@ -326,7 +326,7 @@ async def test_a_change_of_the_verifier_is_in_force_for_the_next_request(tmp_pat
         record = await served.service.find("demo")
         assert record is not None
         await served.service.change_inbox(
-            record.inbox_id, PutSecret(Secret("default", SecretBytes(SECRET), 0))
+            record.inbox_id, PutSecret(Secret("default", SecretBytes(SECRET), 0), lambda record: None)
         )
         await post(served, "/in/demo", b"b", github(b"b"))
         assert [row.verified for row in await stored(served)] == [Verdict.FAILED, Verdict.VERIFIED]

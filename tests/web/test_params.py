@@ -351,7 +351,8 @@ CHANGED = InboxSettings(
 
 
 def patched(patch: dict[str, Any], settings: InboxSettings = CHANGED) -> tuple[str, InboxSettings]:
-    return params.apply_patch("Old", settings, patch, SERVER_RETENTION)
+    record = InboxRecord(1, "demo", "webhook", "Old", 0, settings)
+    return params.apply_patch(record, patch, SERVER_RETENTION)
 
 
 def test_an_empty_patch_changes_nothing() -> None:
@@ -442,31 +443,60 @@ def inbox(secrets: int = 0) -> InboxRecord:
 
 
 def test_a_secret_is_added_under_its_name() -> None:
-    secret = params.secret_record(params.from_json(params.PutSecret, b'{"value":"00ff"}'), inbox(), 7)
+    secret = params.secret_record(params.from_json(params.PutSecret, b'{"value":"00ff"}'), 7)
     assert (secret.name, secret.value.reveal(), secret.added_at) == ("default", b"00ff", 7)
 
 
+def refused_secret(name: str, value: str, held: int) -> str | None:
+    """Return the field for which an inbox with so many secrets refuses one, None when it takes it."""
+    try:
+        params.check_new_secret(
+            params.secret_record(params.PutSecret(name=name, value=value), 7), inbox(held)
+        )
+    except Refusal as refused:
+        return refused.field
+    return None
+
+
 def test_a_secret_that_cannot_be_used_or_is_one_too_many_is_refused() -> None:
-    assert refused_field(params.secret_record, params.PutSecret(value="q"), inbox(), 7) == "value"
-    form = params.PutSecret(name="more", value="00")
-    assert refused_field(params.secret_record, form, inbox(secrets=10), 7) == "name"
-    replacing = params.PutSecret(name="s3", value="00")
-    assert params.secret_record(replacing, inbox(secrets=10), 7).name == "s3"
+    assert refused_secret("default", "q", 0) == "value"
+    assert refused_secret("more", "00", 10) == "name"
+    assert refused_secret("s3", "00", 10) is None
+    assert refused_secret("more", "00", 9) is None
+
+
+def test_a_verifier_that_could_not_use_the_secrets_of_the_inbox_is_refused() -> None:
+    record = InboxRecord(
+        1,
+        "demo",
+        "webhook",
+        "",
+        0,
+        InboxSettings(verifier="github"),
+        (Secret("old", SecretBytes(b"not hex"), 0),),
+    )
+    hexadecimal = {"verifier": "hmac", "verifier_options": {"header": "X", "key": "hex"}}
+    with pytest.raises(Refusal, match="The secret old cannot be used") as refused:
+        params.apply_patch(record, hexadecimal, SERVER_RETENTION)
+    assert refused.value.field == "verifier"
+    params.apply_patch(msgspec.structs.replace(record, secrets=()), hexadecimal, SERVER_RETENTION)
+
+
+def form_of(**members: Any) -> params.CreateToken:
+    return params.from_json(params.CreateToken, json.dumps(members).encode())
 
 
 def token(**members: Any) -> TokenRecord:
-    form = params.from_json(params.CreateToken, json.dumps(members).encode())
-    return form.record(token_id="t1", hashed=b"h", now_us=5)
+    form = form_of(**members)
+    return TokenRecord("t1", b"h", form.kind, form.scope(), name=form.name, expires_at=form.expires_us())
 
 
 def test_a_token_s_scope_is_named_inboxes_or_all() -> None:
-    assert token(kind="agent", inboxes=["b", "a", "b"]).inboxes == ("b", "a")
-    assert token(kind="agent", inboxes="all").inboxes is None
-    assert token(kind="agent").inboxes == ()
-    assert token(kind="admin").inboxes is None
-    made = token(kind="machine", machine="m1", machines=["m2"], name="ci", expires_at="1970-01-01T00:00:01Z")
-    assert (made.machine, made.machines, made.name, made.expires_at) == ("m1", ("m2",), "ci", 1_000_000)
-    assert made.created_at == 5
+    assert form_of(kind="agent", inboxes=["b", "a", "b"]).scope() == ("b", "a")
+    assert form_of(kind="agent", inboxes="all").scope() is None
+    assert form_of(kind="agent").scope() == ()
+    assert form_of(kind="admin").scope() is None
+    assert form_of(kind="agent", expires_at="1970-01-01T00:00:01Z").expires_us() == 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -477,6 +507,9 @@ def test_a_token_s_scope_is_named_inboxes_or_all() -> None:
         ({"kind": "agent", "inboxes": "some"}, "inboxes"),
         ({"kind": "agent", "inboxes": ["A"]}, "inboxes"),
         ({"kind": "agent", "inboxes": None}, "inboxes"),
+        ({"kind": "agent", "inboxes": ["agent.a"]}, "inboxes"),
+        ({"kind": "agent", "expires_at": "9999-12-31T23:59:59-23:59"}, "expires_at"),
+        ({"kind": "agent", "expires_at": "0001-01-01T00:00:00+00:01"}, "expires_at"),
         ({"kind": "agent", "machine": "m"}, "machine"),
         ({"kind": "agent", "name": "CI"}, "name"),
         ({"kind": "agent", "expires_at": "soon"}, "expires_at"),
@@ -489,7 +522,7 @@ def test_a_token_s_scope_is_named_inboxes_or_all() -> None:
     ],
 )
 def test_a_bad_token_names_its_field(members: dict[str, Any], field: str) -> None:
-    assert refused_field(token, **members) == field
+    assert refused_field(form_of, **members) == field
 
 
 def test_a_token_is_changed_by_a_merge_patch() -> None:

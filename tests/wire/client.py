@@ -104,6 +104,26 @@ class Client:
                 complete = isinstance(event, h11.EndOfMessage)
                 return Reply(status, headers, bytes(body), complete, tuple(informational))
 
+    async def start(self, target: str, headers: Headers = (), method: str = "GET") -> Reply:
+        """Send a request without a body and read the head of its answer; `data` reads the rest piece by piece."""
+        await self.send(head(method, target, headers))
+        self._begin(method)
+        event = await self._event()
+        assert isinstance(event, h11.Response), event
+        return Reply(event.status_code, list(event.headers), b"", complete=False)
+
+    async def data(self) -> bytes:
+        """Return the next piece of the body that `start` has begun, `b""` at its end.
+
+        Raises `ConnectionError` when the connection ends before the body does.
+        """
+        event = await self._event()
+        if isinstance(event, h11.Data):
+            return bytes(event.data)
+        if isinstance(event, h11.EndOfMessage):
+            return b""
+        raise ConnectionError("the answer was cut off")
+
     async def until(self, mark: bytes) -> bytes:
         """Read raw bytes until a mark is among them, or to the end; return them all."""
         seen = bytearray()

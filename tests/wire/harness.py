@@ -24,13 +24,16 @@ from storage.memory import MemoryStore
 from storage.records import InboxRecord, InboxSettings, NewInbox, TokenKind
 from tests.actors.world import World, running
 from tests.wire.client import Client
+from web.app import read_routes
 from web.auth import Authenticator
 from web.front import Front
 from web.health import Health
 from web.ingest import Ingest
 from web.options import WebOptions
+from web.pulse import Pulse
 from web.routes import Route
 from web.serve import ServerConfig
+from web.slots import Slots
 from web.upstream.connections import Connection, Connections
 
 PEER = ("192.0.2.7", 40_000)
@@ -80,8 +83,11 @@ class PipeStream:
 class Wire:
     """A server without sockets. `connect` gives a client with a connection of its own."""
 
-    def __init__(self, world: World, front: Front, options: WebOptions, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, world: World, front: Front, options: WebOptions, slots: Slots, nursery: trio.Nursery
+    ) -> None:
         self.world = world
+        self.slots = slots
         self.service: Service = world.service
         self.front = front
         self.context = WorkerContext(None)
@@ -101,7 +107,8 @@ class Wire:
 
     async def inbox(self, slug: str = "demo", **settings: Any) -> InboxRecord:
         """Make a webhook inbox."""
-        return await self.service.create_inbox(NewInbox(slug, "webhook", "", InboxSettings(**settings)))
+        made = await self.service.create_inbox(NewInbox(slug, "webhook", "", InboxSettings(**settings)))
+        return made.record
 
     async def token(self, kind: TokenKind = "admin", inboxes: Sequence[str] | None = None) -> tuple[str, str]:
         """Issue a token and return the header that carries it."""
@@ -138,18 +145,26 @@ async def wire(
     store: MemoryStore | None = None,
     hot: Sequence[Route] = (),
     administration: Sequence[Route] = (),
+    reading: bool = False,
     stopping: trio.Event | None = None,
     **options: Any,
 ) -> AsyncIterator[Wire]:
-    """Run the stack; `options` are those of `WebOptions`. At the end every connection is shut down."""
+    """Run the stack; `options` are those of `WebOptions`, `reading` adds the routes of reading. At the end every
+    connection is shut down.
+    """
     web = WebOptions(**options)
+    slots = Slots(web.max_streams, web.max_streams_per_inbox)
     ends = trio.Event() if stopping is None else stopping
     async with running(store) as world, trio.open_nursery() as nursery:
+        if reading:
+            pulse = Pulse()
+            nursery.start_soon(pulse.run)
+            hot = (*hot, *read_routes(world.service, web, slots, pulse))
         front = front_of(world, spool_dir, web, ends, hot=hot, administration=administration)
         lifespan = Lifespan(ASGIWrapper(front), ServerConfig(web), {})
         await nursery.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()
-        served = Wire(world, front, web, nursery)
+        served = Wire(world, front, web, slots, nursery)
         nursery.start_soon(served.connections.watch)
         yield served
         await served.context.terminated.set()

@@ -29,6 +29,9 @@ Versions: Hypercorn 0.18, h11 0.16, Quart 0.22 with quart-trio 0.12, Quart 0.23 
   `test_a_head_over_every_limit_gets_431`.
 - Bytes after a request whose answer says `Connection: close` make Hypercorn close in the middle of that
   answer. `Http1._refuse`. `test_bytes_after_the_last_request_do_not_cut_its_answer`.
+- A reader that waits for the end of an answer, because another request has followed, is not told when that answer
+  can never end: a stream whose client has gone leaves its connection open for ever. `Http1.handle`.
+  `test_a_stray_byte_hides_the_hang_up_until_the_next_heartbeat`.
 - h11 calls a line break after a last body, or in front of a request, an error of the protocol: the sender gets
   400 for what is stored. `Http1.handle`, `Http1._skip_line_breaks`.
   `test_a_line_break_after_the_last_body_does_not_spoil_its_answer`,

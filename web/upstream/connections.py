@@ -39,6 +39,7 @@ NEVER = float("inf")
 """When something began that is not going on: it never becomes too old."""
 
 OVERLOADED = ApiError("busy", "The server has as many connections as it takes.")
+STOPPING = ApiError("shutting_down", "The server is shutting down; try again.")
 
 log = structlog.get_logger("postroom.web")
 
@@ -49,23 +50,28 @@ class Connections:
     """
 
     def __init__(self, options: WebOptions) -> None:
-        self.limit = options.max_connections
-        self._keep_alive_seconds = options.keep_alive_seconds
-        self._stalled_reader_seconds = options.stalled_reader_seconds
+        self._options = options
         self.live: set[Connection] = set()
         self.evicted = 0
+        self.refused = 0
         self._changed = trio.Event()
+
+    @property
+    def limit(self) -> int:
+        """How many connections may be open at once."""
+        return self._options.max_connections
 
     async def watch(self) -> None:
         """Shut down idle connections and stalled readers, for ever."""
-        tick = min(TICK_SECONDS, self._stalled_reader_seconds / 4, self._keep_alive_seconds / 4)
         while True:
-            await trio.sleep(tick)
+            keep_alive_seconds = self._options.keep_alive_seconds
+            stalled_reader_seconds = self._options.stalled_reader_seconds
+            await trio.sleep(min(TICK_SECONDS, stalled_reader_seconds / 4, keep_alive_seconds / 4))
             now = trio.current_time()
             for connection in self.live:
-                if now - connection.idle_since >= self._keep_alive_seconds:
+                if now - connection.idle_since >= keep_alive_seconds:
                     connection.shut_down()
-                elif now - connection.send_began >= self._stalled_reader_seconds:
+                elif now - connection.send_began >= stalled_reader_seconds:
                     self.evicted += 1
                     connection.shut_down()
 
@@ -129,8 +135,12 @@ class Connection(TCPServer):
         """Serve the connection to its end."""
         connections = self.connections
         try:
-            if len(connections.live) >= connections.limit or self.context.terminated.is_set():
-                await self._refuse()
+            if self.context.terminated.is_set():
+                await self._refuse(STOPPING)
+                return
+            if len(connections.live) >= connections.limit:
+                connections.refused += 1
+                await self._refuse(OVERLOADED)
                 return
             connections.add(self)
             sock = self.stream.socket
@@ -218,8 +228,8 @@ class Connection(TCPServer):
             self.send_began = trio.current_time()
             await self.stream.send_all(view[start : start + SEND_PIECE_BYTES])
 
-    async def _refuse(self) -> None:
-        answer = OVERLOADED.answer()
+    async def _refuse(self, error: ApiError) -> None:
+        answer = error.answer()
         writer = h11.Connection(h11.SERVER)
         headers = [*plain_headers(len(answer.body)), *answer.headers]
         head = writer.send(h11.Response(status_code=answer.status, headers=headers))

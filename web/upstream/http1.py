@@ -38,6 +38,7 @@ class Http1(H11Protocol):
         super().__init__(*args)
         self._linger = linger
         self._held = b""
+        self._gone = False
 
     async def stream_send(self, event: StreamEvent) -> None:
         """Write what a stream sends; the head waits for the first piece of the body or for the end."""
@@ -61,7 +62,10 @@ class Http1(H11Protocol):
         h11 calls it an error of the protocol, and the sender of a request and a stray line break would be
         told 400 for what is being stored.
         """
-        if isinstance(event, RawData) and event.data and self.connection.their_state is h11.MUST_CLOSE:
+        if isinstance(event, Closed):
+            self._gone = True
+            await self.can_read.set()  # a reader that waits for the end of an answer that has none any more
+        elif isinstance(event, RawData) and event.data and self.connection.their_state is h11.MUST_CLOSE:
             return
         await super().handle(event)
 
@@ -100,7 +104,10 @@ class Http1(H11Protocol):
                 await self._create_stream(event)
             elif event is h11.PAUSED:
                 await self.can_read.clear()
-                await self.can_read.wait()
+                if not self._gone:
+                    await self.can_read.wait()
+                if self._gone:
+                    return
             elif self.stream is None or event is h11.NEED_DATA:
                 return
             elif isinstance(event, h11.Data):
@@ -120,7 +127,8 @@ class Http1(H11Protocol):
             # An answer is under way. It is finished first; to its handler the client has nothing more to say.
             await self.can_read.clear()
             await self.stream.app_put({"type": "http.disconnect"})
-            await self.can_read.wait()
+            if not self._gone:
+                await self.can_read.wait()
         await self.send(Closed())
 
     async def _create_stream(self, request: h11.Request) -> None:

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 
-from tests.bench.cases import ingest
+from tests.bench.cases import fanout, ingest, pages, waits, wakeup
 from tests.bench.figures import Figure
 from tests.bench.harness import Bench
 
 CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     ingest.NAME: ingest.measure,
+    waits.NAME: waits.measure,
+    wakeup.NAME: wakeup.measure,
+    fanout.NAME: fanout.measure,
+    pages.NAME: pages.measure,
 }

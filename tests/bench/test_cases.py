@@ -1,0 +1,36 @@
+"""Every case runs to its end against the real server: in small, for its course and its checks, not for its figures."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.bench.cases import CASES
+from tests.bench.harness import Bench, Effort
+
+SMALL = Effort(
+    rounds=1,
+    requests=200,
+    long_rounds=1,
+    waits=200,
+    streams=100,
+    idle_seconds=0.1,
+    large_inbox=20_000,
+)
+
+FIGURES = {
+    "ingest": {"ingest.rate", "ingest.p50", "ingest.p99", "ingest.cpu"},
+    "waits": {"waits.memory", "streams.memory", "waits.idle_cpu", "waits.back", "waits.descriptors_back"},
+    "wakeup": {"wakeup.p50", "wakeup.p99"},
+    "fanout": {"fanout.sender", "fanout.others", "fanout.each_wait"},
+    "pages": {"pages.forward", "pages.backward", "pages.rare_type", "pages.time"},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_runs_to_its_end_and_gives_its_figures(name: str, tmp_path: Path) -> None:
+    screen = io.StringIO()
+    figures = CASES[name](Bench(SMALL, tmp_path, Console(file=screen, width=200)))
+    assert {figure.name for figure in figures} == FIGURES[name], screen.getvalue()
+    assert all(figure.median > 0 for figure in figures if figure.name != "waits.idle_cpu")

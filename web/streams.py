@@ -1,0 +1,144 @@
+"""`GET /v1/inboxes/{slug}/stream` and `GET /v1/stream`: from a request to an open `Stream`, or to a refusal.
+
+Whatever can be refused is refused before the head of the answer, in the shape of every other error. Only a cursor of
+another life that comes as `Last-Event-ID` is answered with a stream: an event source would reconnect with it for ever.
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from actors.service import Service
+from actors.watchers import Watcher
+from storage.records import InboxRecord
+from web import sse
+from web.auth import Principal
+from web.errors import ApiError, invalid
+from web.http import Request, StreamedAnswer
+from web.options import WebOptions
+from web.params import StreamInboxes, StreamMessages, from_query
+from web.pulse import Pulse
+from web.reads import check_cursor, check_epoch, principal_of, readable
+from web.routes import Route
+from web.slots import Slots
+from web.stream import Place, Stream
+from web.watching import Access
+
+HEADERS = ((b"x-accel-buffering", b"no"),)
+"""Asks the proxies that know it (nginx) to hand on each event as it comes."""
+
+LAST_EVENT_ID = "Last-Event-ID"
+
+
+class Streams:
+    """The routes of streaming over one service."""
+
+    def __init__(self, service: Service, options: WebOptions, slots: Slots, pulse: Pulse) -> None:
+        """`pulse` must run, or there are no heartbeats."""
+        self._service = service
+        self._options = options
+        self._slots = slots
+        self._pulse = pulse
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the table of routes, for the front's plain adapter."""
+        return (
+            Route("GET", "/v1/inboxes/{slug}/stream", self.stream_inbox),
+            Route("GET", "/v1/stream", self.stream_inboxes),
+        )
+
+    async def stream_inbox(self, request: Request) -> StreamedAnswer:
+        """`GET …/stream`: one inbox."""
+        caller = principal_of(request)
+        inbox = await readable(self._service, caller, request.params["slug"])
+        params = from_query(StreamMessages, request.raw_query, {"inbox": inbox.slug})
+        last = _last_event_id(request)
+        resumed: dict[str, sse.Place] = {}
+        if last is not None:
+            try:
+                resumed[inbox.slug] = sse.parse_single_id(last)
+            except ValueError:
+                raise _not_an_id() from None
+        return await self._answer(request, caller, (inbox,), params, resumed)
+
+    async def stream_inboxes(self, request: Request) -> StreamedAnswer:
+        """`GET /v1/stream`: several inboxes at once."""
+        caller = principal_of(request)
+        params = from_query(StreamInboxes, request.raw_query)
+        slugs = dict.fromkeys(params.inboxes)
+        inboxes = [await readable(self._service, caller, slug) for slug in slugs]
+        last = _last_event_id(request)
+        resumed: dict[str, sse.Place] = {}
+        if last is not None:
+            try:
+                resumed = sse.parse_vector_id(last)
+            except ValueError:
+                raise _not_an_id() from None
+        return await self._answer(request, caller, tuple(inboxes), params, resumed)
+
+    async def _answer(
+        self,
+        request: Request,
+        caller: Principal,
+        inboxes: tuple[InboxRecord, ...],
+        params: StreamMessages | StreamInboxes,
+        resumed: Mapping[str, sse.Place],
+    ) -> StreamedAnswer:
+        """Return a stream that has looked at every inbox once. Raises `ApiError`, and as `Feed.read`."""
+        if not sse.accepts(value for name, value in request.headers if name == b"accept"):
+            raise ApiError("not_acceptable", "This address answers with text/event-stream.")
+        with ExitStack() as held:
+            watcher = Watcher(params.types)
+            held.callback(watcher.close)
+            held.enter_context(self._slots.take([inbox.inbox_id for inbox in inboxes]))
+            held.enter_context(self._service.tokens.watching(caller.token, watcher))
+            places = tuple(
+                Place(inbox.slug, held.enter_context(self._service.feed(inbox.inbox_id, watcher)))
+                for inbox in inboxes
+            )
+            changed = [place for place in places if await _begin(place, params, resumed.get(place.slug))]
+            stream = Stream(
+                places,
+                watcher,
+                Access(self._service.tokens, caller.token, tuple(place.slug for place in places), watcher),
+                held.pop_all(),
+                self._pulse,
+                several=isinstance(params, StreamInboxes),
+                types=tuple(dict.fromkeys(params.types)),
+                bodies=params.bodies,
+                inline_limit=self._options.inline_body_bytes,
+            )
+        if request.method == "HEAD":
+            stream.close()
+        elif changed:
+            stream.open_with_new_lives(changed)
+        else:
+            stream.open()
+        return StreamedAnswer(200, lambda: stream, sse.CONTENT_TYPE, None, HEADERS, sent=stream.close)
+
+
+async def _begin(place: Place, params: StreamMessages | StreamInboxes, resumed: sse.Place | None) -> bool:
+    """Place a stream in one inbox; True when its cursor belongs to another life. What the reader was told last wins
+    over the address that it was given first. Raises `epoch_changed` (of the parameter alone) and `cursor_ahead`.
+    """
+    head = await place.look()
+    if resumed is not None:
+        epoch, after = resumed
+        if epoch != head.epoch:
+            place.begin(head, 0)
+            return True
+        check_cursor(after, head)
+        place.begin(head, after)
+        return False
+    check_epoch(params.epoch, head)
+    check_cursor(params.after, head)
+    place.begin(head, params.after)
+    return False
+
+
+def _last_event_id(request: Request) -> str | None:
+    value = request.header(b"last-event-id")
+    return value.decode("latin-1") if value else None
+
+
+def _not_an_id() -> ApiError:
+    return invalid(LAST_EVENT_ID, "This is not the id of an event of this stream.")
