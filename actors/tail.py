@@ -19,14 +19,21 @@ ENTRY_OVERHEAD_BYTES = 512
 
 
 class TailEntry:
-    """One entry; `fragments` is where a renderer keeps its encoding of it, made once for all readers."""
+    """One entry; `fragments` is where a renderer keeps its encodings of it, each made once for all readers."""
 
-    __slots__ = ("cost", "fragments", "row")
+    __slots__ = ("cost", "fragments", "row", "tail")
 
-    def __init__(self, row: StoredMessage, cost: int) -> None:
+    def __init__(self, row: StoredMessage, cost: int, tail: "Tail") -> None:
         self.row = row
         self.cost = cost
+        self.tail: Tail | None = tail  # None: a reader still has the entry, the tail has not
         self.fragments: dict[object, bytes] = {}
+
+    def keep(self, variant: object, fragment: bytes) -> None:
+        """Keep an encoding with the entry, at the expense of its tail."""
+        self.fragments[variant] = fragment
+        if self.tail is not None:
+            self.tail.grow(self, len(fragment))
 
 
 class Tail:
@@ -67,6 +74,8 @@ class Tail:
     def clear(self) -> None:
         """Become cold: the next turn begins anew. Readers go to the store meanwhile."""
         self._budget.forget(self)
+        for entry in self._entries:
+            entry.tail = None
         self._entries.clear()
         self.base = None
         self.bytes = 0
@@ -74,9 +83,16 @@ class Tail:
     def drop_oldest(self) -> None:
         """Forget the oldest entry."""
         gone = self._entries.popleft()
+        gone.tail = None
         self.base = gone.row.seq
         self.bytes -= gone.cost
         self._budget.bytes -= gone.cost
+
+    def grow(self, entry: TailEntry, count: int) -> None:
+        """Count more bytes for an entry; the budget is kept to at the next write."""
+        entry.cost += count
+        self.bytes += count
+        self._budget.bytes += count
 
     def look(self, after: int, types: frozenset[str] | None, limit: int) -> tuple[Page, list[TailEntry]]:
         """Return what lies after a cursor that `covers` has said yes to, as a reader would have found it.
@@ -124,7 +140,7 @@ class Tail:
             entry.verified,
         )
         cost = ENTRY_OVERHEAD_BYTES + len(row.facts) + len(row.said) + (len(body) if body else 0)
-        self._entries.append(TailEntry(row, cost))
+        self._entries.append(TailEntry(row, cost, self))
         self.bytes += cost
         self._budget.bytes += cost
 

@@ -163,11 +163,15 @@ class TokenBook:
         if not self._used:
             return
         used, self._used = self._used, {}
+        try:
+            await self._log.commit(TouchTokens(tuple(used.items())))
+        except BaseException:
+            self._used = {**used, **self._used}  # the next time, then
+            raise
         for token_id, at in used.items():
             token = self._by_id.get(token_id)
             if token is not None:
                 self._keep(msgspec.structs.replace(token, last_used_at=at))
-        await self._log.commit(TouchTokens(tuple(used.items())))
 
     def _existing(self, token_id: str) -> TokenRecord:
         token = self._by_id.get(token_id)

@@ -4,9 +4,11 @@ import click
 
 from postroom.cli.backup import backup, epochs, restore, verify
 from postroom.cli.configuration import config_command
+from postroom.cli.connect import connect
 from postroom.cli.follow import tail, wait
 from postroom.cli.forward import forward_command
 from postroom.cli.inbox import inbox
+from postroom.cli.mcp import mcp
 from postroom.cli.program import Program
 from postroom.cli.read import message, messages, raw
 from postroom.cli.send import send
@@ -45,6 +47,8 @@ for command in (
     verify,
     epochs,
     stats,
+    mcp,
+    connect,
     config_command,
 ):
     program.add_command(command)

@@ -95,7 +95,7 @@ class Client:
 
         Raises `Unreachable`, `Refused`.
         """
-        with self._translated():
+        with translated(self.url):
             response = self._http.request(
                 method,
                 self.url + path,
@@ -103,7 +103,7 @@ class Client:
                 params=params or None,
                 json=body,
             )
-        content = _checked(response)
+        content = checked(response)
         if response.status_code >= 300 or (content and response.headers.get("content-type") != JSON_TYPE):
             raise Unreachable(
                 f"{self.url} answers, but not as a Postroom server does; is POSTROOM_URL right?"
@@ -123,12 +123,12 @@ class Client:
         """
         headers = {**self._headers, "Accept-Encoding": "identity"}
         with (
-            self._translated(),
+            translated(self.url),
             self._http.stream("GET", self.url + path, headers=headers, params=params or None) as response,
         ):
             if response.status_code >= 400:
                 response.read()
-                _checked(response)
+                checked(response)
             yield response.iter_raw()
 
     @contextmanager
@@ -143,14 +143,14 @@ class Client:
         headers = {**self._headers, "Accept": EVENTS_TYPE, "Accept-Encoding": "identity"}
         timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS, read=SILENCE_SECONDS)
         with (
-            self._translated(),
+            translated(self.url),
             self._http.stream(
                 "GET", self.url + path, headers=headers, params=params or None, timeout=timeout
             ) as response,
         ):
             if response.status_code >= 400:
                 response.read()
-                _checked(response)
+                checked(response)
             kind = response.headers.get("content-type", "").partition(";")[0].strip()
             if response.status_code != 200 or kind != EVENTS_TYPE:
                 raise Unreachable(f"{self.url} answers, but not with a stream of events.")
@@ -159,7 +159,7 @@ class Client:
 
     def _events_of(self, reader: EventReader, response: httpx.Response) -> Iterator[Event]:
         # Translated here as well: only what reading raises is the server's doing, whatever happens between two events.
-        with self._translated():
+        with translated(self.url):
             try:
                 yield from reader.events(response.iter_raw())
             except NoEventStream as error:
@@ -172,7 +172,7 @@ class Client:
 
         `path` (with its query) is what follows the slug; it is sent as it is, `..` and `//` included.
         """
-        with self._translated():
+        with translated(self.url):
             url = httpx.URL(f"{self.url}/in/{segment(slug)}")
             target = url.raw_path + path.encode()
             response = self._http.request(
@@ -182,26 +182,25 @@ class Client:
                 content=body,
                 extensions={"target": target},
             )
-        _checked(response)
+        checked(response)
         return response
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn httpx's exceptions into one sentence each."""
-        try:
-            yield
-        except httpx.ConnectError as error:
-            raise Unreachable(
-                f"No server answers at {self.url}; is `postroom serve` running, and POSTROOM_URL right?"
-            ) from error
-        except httpx.TimeoutException as error:
-            raise Unreachable(f"The server at {self.url} did not answer in time.") from error
-        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-            raise ClientError(f"{self.url!r} is not an http:// or https:// URL.") from error
-        except httpx.TransportError as error:
-            raise Unreachable(
-                f"The connection to {self.url} broke before the answer was complete."
-            ) from error
+
+@contextmanager
+def translated(url: str) -> Iterator[None]:
+    """Turn what httpx raises about a server into one sentence: `Unreachable`, or `ClientError` for a bad URL."""
+    try:
+        yield
+    except httpx.ConnectError as error:
+        raise Unreachable(
+            f"No server answers at {url}; is `postroom serve` running, and POSTROOM_URL right?"
+        ) from error
+    except httpx.TimeoutException as error:
+        raise Unreachable(f"The server at {url} did not answer in time.") from error
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        raise ClientError(f"{url!r} is not an http:// or https:// URL.") from error
+    except httpx.TransportError as error:
+        raise Unreachable(f"The connection to {url} broke before the answer was complete.") from error
 
 
 def segment(text: str) -> str:
@@ -209,7 +208,8 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def _checked(response: httpx.Response) -> bytes:
+def checked(response: httpx.Response) -> bytes:
+    """Return the content of an answer that has been read. Raises `Refused` for a status from 400 on."""
     if response.status_code < 400:
         return response.content
     code, message, field, details = "error", f"the server answered {response.status_code}.", None, None

@@ -7,6 +7,7 @@ housekeeper ends, the actors finish their turns, the store drains its queue and 
 shared services: one inbox's failure never does it.
 """
 
+import socket
 from collections.abc import Callable
 from functools import partial
 
@@ -29,11 +30,12 @@ from postroom.descriptors import check_limit, raise_limit
 from postroom.reload import Reloader
 from postroom.signals import watch_signals
 from storage.clock import wall_clock_us
+from storage.errors import StorageError
 from storage.life import Finding, describe
-from storage.sqlite import open_store
+from storage.sqlite import SqliteStore, open_store
 from web.app import build_app
 from web.pulse import Pulse
-from web.serve import serve_http
+from web.serve import open_listener, serve_http
 from web.upstream.connections import Connections
 
 log = structlog.get_logger("postroom")
@@ -61,7 +63,7 @@ async def serve(
 
     `again` reads the configuration anew, for SIGHUP. `same_life` accepts a data directory that was moved
     (`storage.sqlite.open_store`).
-    Raises `DataDirectoryError` and `ConfigError` when it cannot start, `OSError` when the address is taken.
+    Raises `DataDirectoryError` and `ConfigError` when it cannot start, `CannotListen` when the address cannot be had.
     """
     tune_interpreter()
     descriptors = raise_limit()
@@ -80,7 +82,12 @@ async def serve(
         await outermost.start(
             watch_signals, stopping, lambda: reloader.config.shutdown_seconds, reloader.reload
         )
-        await run(config, stopping, ready, reloader=reloader, same_life=same_life)
+
+        def answering(started: Started) -> None:
+            freeze_start()
+            ready(started)
+
+        await run(config, stopping, answering, reloader=reloader, same_life=same_life)
         outermost.cancel_scope.cancel()
 
 
@@ -93,59 +100,83 @@ async def run(
     same_life: bool = False,
 ) -> None:
     """Run the server until `stopping` is set. Raises as `serve`; touches no signal and no interpreter setting."""
-    web = config.web
-    options = ActorOptions(tail_body_bytes=web.inline_body_bytes)
     async with open_store(config.storage, same_life=same_life) as store:
         if store.new_life:
             log.warning(describe(store.new_life), found=store.new_life)
-        founded = await found(store, config, wall_clock_us())
-        directory = Directory(store, options.known_inboxes)
-        tokens = TokenBook(store, wall_clock_us)
-        await tokens.load()
-        registry = Registry(store, directory, options)
-        keeper = Housekeeper(store, registry, tokens, wall_clock_us)
-        registry.on_garbage = keeper.nudge
-        service = Service(store, registry, directory, tokens)
-        backups = Backups(store, config.data_dir, wall_clock_us)
-        async with trio.open_nursery() as actors:
-            await actors.start(registry.run)
-            async with trio.open_nursery() as background:
-                await background.start(keeper.run)
-                await background.start(backups.run)
-                background.start_soon(_end_watchers, stopping, registry)
-                pulse = Pulse()
-                background.start_soon(pulse.run)
-                connections = Connections(web)
-                app = build_app(
-                    service,
-                    web,
-                    stopping,
-                    spool_dir=config.data_dir,
-                    backups=backups,
-                    connections=connections,
-                    pulse=pulse,
-                )
-
-                def adopt(old: Config, new: Config) -> None:
-                    app.adopt(new.web)
-                    if old.mcp_inline_body_bytes != new.mcp_inline_body_bytes:
-                        registry.keep_bodies(new.mcp_inline_body_bytes)
-
-                if reloader is not None:
-                    reloader.listeners.append(adopt)
-                    adopt(config, reloader.config)  # SIGHUP may have come while we were starting
-                async with trio.open_nursery() as serving:
-                    address = await serving.start(
-                        partial(serve_http, app, web, stopping=stopping, connections=connections)
-                    )
-                    store.note_address(address.url)
-                    freeze_start()
-                    log.info("ready", url=address.url)
-                    ready(Started(address.url, founded, store.new_life))
-                background.cancel_scope.cancel()
-            await tokens.flush_use()
-            registry.close()
+        # The address first: an admin token is made once and must not be lost to a port that is taken.
+        with open_listener(config.web) as listening:
+            founded = await found(store, config, wall_clock_us())
+            await _run(config, store, founded, listening, stopping, ready, reloader)
     log.info("stopped")
+
+
+async def _run(
+    config: Config,
+    store: SqliteStore,
+    founded: Founded,
+    listening: socket.socket,
+    stopping: trio.Event,
+    ready: Callable[[Started], None],
+    reloader: Reloader | None,
+) -> None:
+    """Run actors and web server over an open store."""
+    web = config.web
+    options = ActorOptions(tail_body_bytes=web.inline_body_bytes)
+    directory = Directory(store, options.known_inboxes)
+    tokens = TokenBook(store, wall_clock_us)
+    await tokens.load()
+    registry = Registry(store, directory, options)
+    keeper = Housekeeper(store, registry, tokens, wall_clock_us)
+    registry.on_garbage = keeper.nudge
+    service = Service(store, registry, directory, tokens)
+    backups = Backups(store, config.data_dir, wall_clock_us)
+    async with trio.open_nursery() as actors:
+        await actors.start(registry.run)
+        async with trio.open_nursery() as background:
+            await background.start(keeper.run)
+            await background.start(backups.run)
+            background.start_soon(_end_watchers, stopping, registry)
+            pulse = Pulse()
+            background.start_soon(pulse.run)
+            connections = Connections(web)
+            app = build_app(
+                service,
+                web,
+                stopping,
+                spool_dir=config.data_dir,
+                backups=backups,
+                connections=connections,
+                pulse=pulse,
+            )
+
+            def adopt(old: Config, new: Config) -> None:
+                app.adopt(new.web)
+                if old.mcp_inline_body_bytes != new.mcp_inline_body_bytes:
+                    registry.keep_bodies(new.mcp_inline_body_bytes)
+
+            if reloader is not None:
+                reloader.listeners.append(adopt)
+                adopt(config, reloader.config)  # SIGHUP may have come while we were starting
+            async with trio.open_nursery() as serving:
+                address = await serving.start(
+                    partial(
+                        serve_http, app, web, stopping=stopping, connections=connections, listening=listening
+                    )
+                )
+                store.note_address(address.url)
+                log.info("ready", url=address.url)
+                ready(Started(address.url, founded, store.new_life))
+            background.cancel_scope.cancel()
+        await _note_last_use(tokens)
+        registry.close()
+
+
+async def _note_last_use(tokens: TokenBook) -> None:
+    """Write down when tokens were used. No reason to end in disorder when the store does not take it."""
+    try:
+        await tokens.flush_use()
+    except StorageError as error:
+        log.warning("the last use of tokens could not be written down", error=str(error))
 
 
 async def _end_watchers(stopping: trio.Event, registry: Registry) -> None:

@@ -1,8 +1,8 @@
 """The life file: notes of which database this is and how far it has come, beside it (`storage.life` says what for).
 
-Two slots in different pages and sectors, each a checksum and a JSON document padded with spaces. A write goes to the older
-one, in place: the file is never truncated and never replaced while it is in use, for without a sync a rename may leave
-an empty file behind. A torn write leaves the note before it.
+Two slots in different pages and sectors, each a checksum and a JSON document padded with spaces. A write goes to the
+older one, in place: the file is never truncated and never replaced while it is in use, for without a sync a rename
+may leave an empty file behind. A torn write leaves the note before it.
 """
 
 import os

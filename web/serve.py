@@ -5,6 +5,7 @@ connection; that function gives no place to pass one, hides a KeyboardInterrupt 
 socket's options. Signals are not handled here: whoever calls sets `stopping`.
 """
 
+import errno
 import socket
 from functools import partial
 from time import time
@@ -108,22 +109,40 @@ def parse_bind(bind: str) -> tuple[str, int]:
     return host, int(port)
 
 
+class CannotListen(Exception):
+    """The address cannot be had. The message is one sentence that names it."""
+
+
+def open_listener(options: WebOptions) -> socket.socket:
+    """Return a listening socket on `options.bind`, from which nobody accepts yet. Raises `CannotListen`."""
+    try:
+        host, port = parse_bind(options.bind)
+        return listen(host, port, backlog=BACKLOG, stalled_reader_seconds=options.stalled_reader_seconds)
+    except ValueError as error:
+        raise CannotListen(f"{error}.") from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CannotListen(f"{options.bind} is in use by another program; choose --bind.") from error
+        reason = (error.strerror or "the system refused").lower()
+        raise CannotListen(f"The server cannot listen on {options.bind}: {reason}.") from error
+
+
 async def serve_http(
     app: ASGIFramework,
     options: WebOptions,
     *,
     stopping: trio.Event,
     connections: Connections | None = None,
+    listening: socket.socket | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve `app` on `options.bind` until `stopping` is set and every connection has ended.
+    """Serve `app` until `stopping` is set and every connection has ended.
 
-    `started` gives the address, once connections are accepted; `connections` is for whoever wants to watch
-    them. Raises `OSError` when the address cannot be had, and `ValueError` when it is none. The end takes at
-    most `STOP_GRACE_SECONDS` for clients and `UNWIND_SECONDS` for handlers that still do not come to theirs.
+    `listening` is the socket that `open_listener` gave, else one is opened here. `started` gives the address, once
+    connections are accepted; `connections` is for whoever wants to watch them. Raises as `open_listener`. The end
+    takes at most `STOP_GRACE_SECONDS` for clients and `UNWIND_SECONDS` for handlers that still do not come to theirs.
     """
-    host, port = parse_bind(options.bind)
-    sock = listen(host, port, backlog=BACKLOG, stalled_reader_seconds=options.stalled_reader_seconds)
+    sock = open_listener(options) if listening is None else listening
     at = _describe(sock)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
     config = ServerConfig(options)

@@ -258,7 +258,7 @@ class Stream:
         )
         part = sse.event("message", text)
         if entry is not None:
-            entry.fragments[self._bodies] = part
+            entry.keep(self._bodies, part)
         return part
 
     def _heartbeat(self) -> bytes:

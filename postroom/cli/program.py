@@ -133,28 +133,41 @@ class Remote:
 
     def api(self) -> Client:
         """Return a client for the API. Raises `Failure` when there is no token to call it with."""
+        return Client(self.url, self.token())
+
+    def token(self) -> str:
+        """Return the token to call with. Raises `Failure` when there is none."""
         if not self._token:
             raise Failure("set POSTROOM_TOKEN to a token of this server.", EXIT_NOT_ALLOWED)
         if not (self._token.isascii() and self._token.isprintable()):
             raise Failure("POSTROOM_TOKEN holds characters that no token has.", EXIT_NOT_ALLOWED)
-        return Client(self.url, self._token)
+        return self._token
+
+
+url_option = click.option(
+    "--url",
+    envvar="POSTROOM_URL",
+    default=DEFAULT_URL,
+    show_default=True,
+    help="The server's base URL (POSTROOM_URL).",
+)
+"""Which server; `remote` includes it."""
+
+
+def token_variable() -> str | None:
+    """Return what `POSTROOM_TOKEN` says: a token has no option, since every user of a machine sees command lines."""
+    return os.environ.get("POSTROOM_TOKEN")
 
 
 def _remote(json_help: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Return a decorator that gives a command `--url`, `--json` and a `Remote` as its first argument."""
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
-        @click.option(
-            "--url",
-            envvar="POSTROOM_URL",
-            default=DEFAULT_URL,
-            show_default=True,
-            help="The server's base URL (POSTROOM_URL).",
-        )
+        @url_option
         @click.option("--json", "as_json", is_flag=True, help=json_help)
         @functools.wraps(command)
         def wrapped(*args: Any, url: str, as_json: bool, **kwargs: Any) -> R:
-            return command(Remote(url, as_json, os.environ.get("POSTROOM_TOKEN")), *args, **kwargs)
+            return command(Remote(url, as_json, token_variable()), *args, **kwargs)
 
         return wrapped
 

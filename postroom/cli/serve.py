@@ -1,6 +1,5 @@
 """`postroom serve` and `postroom init`: the only commands, besides `token reset-admin`, that open a data directory."""
 
-import errno
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -37,6 +36,7 @@ def serve(config: Config, again: Callable[[], Config], same_life: bool) -> None:
 
     from postroom import logs
     from postroom.server import serve as run_server
+    from web.serve import CannotListen
 
     logs.configure(config.log_format, config.log_level)
 
@@ -45,12 +45,8 @@ def serve(config: Config, again: Callable[[], Config], same_life: bool) -> None:
 
     try:
         trio.run(functools.partial(run_server, config, ready=ready, again=again, same_life=same_life))
-    except* OSError as errors:
-        if any(error.errno == errno.EADDRINUSE for error in leaves(errors) if isinstance(error, OSError)):
-            raise Failure(
-                f"{config.bind} is in use by another program; choose --bind.", EXIT_FAILED
-            ) from None
-        raise
+    except* CannotListen as errors:
+        raise Failure(str(next(leaves(errors))), EXIT_FAILED) from None
 
 
 @click.command()

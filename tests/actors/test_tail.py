@@ -143,3 +143,32 @@ def test_whatever_happens_a_tail_answers_as_the_store_would_or_says_no(
         for after in range(latest[which] + 1):
             if tail.covers(after):
                 assert seqs(tail, after) == list(range(max(after + 1, first[which]), latest[which] + 1))
+
+
+def test_kept_encodings_count_until_their_entry_goes() -> None:
+    budget = TailBudget(LIMIT, BODY_LIMIT)
+    tail = Tail(budget)
+    tail.extend(head(3), entries(1, 3))
+    before = budget.bytes
+    _, [first, second, third] = tail.look(0, None, 10)
+    for entry in (first, second, third):
+        entry.keep("variant", b"x" * 1_000)
+    assert (tail.bytes, budget.bytes) == (before + 3_000, before + 3_000)
+    tail.drop_oldest()
+    first.keep("another", b"x" * 1_000)  # by a reader that has it still
+    assert budget.bytes == tail.bytes == (before + 3_000) - first.cost
+    tail.clear()
+    second.keep("another", b"x" * 1_000)
+    assert budget.bytes == tail.bytes == 0
+
+
+def test_kept_encodings_make_the_least_used_tail_give_way() -> None:
+    budget = TailBudget(10_000, BODY_LIMIT)
+    old, new = Tail(budget), Tail(budget)
+    old.extend(head(2), entries(1, 2))
+    new.extend(head(2), entries(1, 2))
+    for entry in old.look(0, None, 10)[1]:
+        entry.keep("variant", b"x" * 5_000)
+    new.extend(head(3), entries(3, 1))
+    assert budget.bytes <= budget.limit_bytes
+    assert (old.covers(0), new.covers(0)) == (False, True)

@@ -115,7 +115,7 @@ def test_a_refused_wait_is_told_with_the_servers_words(tmp_path: Path) -> None:
         state = held.collect()
         assert (state.heard, state.refused) == (0, 3)  # two of them when their time was up
         assert "too_many_waits" in state.example
-        with pytest.raises(LoadFailed, match="3 of 3 waits were not held open: .*429"):
+        with pytest.raises(LoadFailed, match=r"3 of 3 waits were not held open: .*429"):
             held.check()
 
 

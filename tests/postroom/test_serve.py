@@ -94,6 +94,23 @@ def test_a_taken_address_is_said_in_one_sentence(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_a_first_start_that_finds_its_address_taken_loses_no_admin_token(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        host, port = other.getsockname()
+        refused = postroom("serve", "--data-dir", str(tmp_path / "data"), "--bind", f"{host}:{port}")
+    assert refused.returncode == 1
+    with ServerProcess(tmp_path / "data") as server:
+        assert run("token", "list", POSTROOM_URL=server.url, POSTROOM_TOKEN=server.token).exit_code == 0
+
+
+def test_an_address_of_another_machine_is_refused_by_its_name(tmp_path: Path) -> None:
+    refused = postroom("serve", "--data-dir", str(tmp_path / "data"), "--bind", "192.0.2.1:8025")
+    assert refused.returncode == 1
+    assert "cannot listen on 192.0.2.1:8025" in refused.stderr.splitlines()[-1]
+
+
 def test_a_bad_setting_stops_the_start_before_anything_is_made(tmp_path: Path) -> None:
     result = postroom("serve", "--data-dir", str(tmp_path / "data"), POSTROOM_PAGE_BYTES="1")
     assert result.returncode == 2

@@ -1,5 +1,6 @@
 """Waits through the whole stack on virtual time: when they answer, what ends them, and that slots come back."""
 
+import gc
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ from actors.commands import DeleteInbox, Purge
 from storage.memory import MemoryStore
 from tests.wire.client import Client, Reply
 from tests.wire.scene import Scene, scene
+from web.auth import Principal
+from web.http import Request
+from web.options import WebOptions
+from web.waits import Waits
 
 
 class Waiting:
@@ -326,3 +331,62 @@ async def test_virtual_minutes_take_no_real_ones(
         for _ in range(5):
             await at.wait(timeout_seconds=60)
     assert time.perf_counter() - began < 5
+
+
+async def test_a_slot_is_held_until_the_answer_has_been_sent(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    """Also the place in a crowd's pacing: both end with the last byte, not with the answer's making."""
+    async with scene(tmp_path) as at:
+        waits = Waits(at.served.service, WebOptions(), at.served.slots)
+
+        async def read_body() -> bytes:
+            return b""
+
+        request = Request(
+            "GET",
+            b"/v1/inboxes/demo/wait",
+            b"after=0",
+            [],
+            None,
+            read_body,
+            Principal(at.token),
+            {"slug": "demo"},
+        )
+        await at.send()
+        answer = await waits.wait(request)
+        assert at.served.slots.taken == 1
+        assert answer.sent is not None
+        answer.sent()
+        assert at.served.slots.taken == 0
+
+
+@pytest.mark.parametrize("kind", ["refused", "woken", "empty"])
+async def test_a_wait_leaves_no_cycle_for_the_collector(
+    tmp_path: Path, kind: str, mock_clock: trio.testing.MockClock
+) -> None:
+    """The thresholds of the collector are raised (study, S7), so a cycle per request would be a leak."""
+    rounds = 20
+    async with scene(tmp_path, keep_alive_seconds=10_000.0) as at, at.served.connect() as client:
+
+        async def once() -> None:
+            after = 10**9 if kind == "refused" else await at.send()
+            async with trio.open_nursery() as nursery:
+                target = at.target(after=after, timeout_seconds=30)
+                nursery.start_soon(client.request, "GET", target, at.headers)
+                await trio.testing.wait_all_tasks_blocked()
+                if kind == "woken":
+                    await at.send()
+                elif kind == "empty":
+                    mock_clock.jump(30)
+
+        await once()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(rounds):
+                await once()
+            found = gc.collect()
+        finally:
+            gc.enable()
+    assert found < rounds, f"{found} unreachable objects after {rounds} waits"
