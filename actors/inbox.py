@@ -20,7 +20,14 @@ from actors.directory import Directory
 from actors.live import Live
 from actors.options import ActorOptions
 from actors.turn import Turn, TurnResult
-from storage.errors import Fenced, InboxGone, OutcomeUnknown, StorageError, UnitFailed
+from storage.errors import (
+    Fenced,
+    InboxGone,
+    OutcomeUnknown,
+    StorageError,
+    StorageFull,
+    UnitFailed,
+)
 from storage.protocols import Lane, Log
 from storage.records import Head, Retention
 
@@ -159,6 +166,8 @@ class InboxActor:
             raise
         except UnitFailed as failure:
             return await self._isolate(batch, failure)
+        except StorageFull as full:
+            return await self._without_appends(batch, full)
         except StorageError as error:
             if isinstance(error, OutcomeUnknown):
                 self._head = None  # the row decides, the next turn reads it
@@ -167,6 +176,16 @@ class InboxActor:
             _answer_all(batch, partial(type(error), *error.args))
             return True
         return self._apply(batch, result)
+
+    async def _without_appends(self, batch: list[Envelope], full: StorageFull) -> bool:
+        """Answer the appends that a full store refused, and take a turn with the rest: what frees space must not stand
+        behind what needs it.
+        """
+        appends = [envelope for envelope in batch if isinstance(envelope.command, Append)]
+        rest = [envelope for envelope in batch if not isinstance(envelope.command, Append)]
+        self._more_to_drop = False
+        _answer_all(appends or rest, partial(StorageFull, *full.args))
+        return await self._take_turn(rest) if appends and rest else True
 
     async def _isolate(self, batch: list[Envelope], failure: UnitFailed) -> bool:
         """Run the commands of a failed group one by one, so that only the guilty caller hears of it (S18)."""

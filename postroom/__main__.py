@@ -1,61 +1,35 @@
-"""The program `postroom`, also as `python -m postroom`."""
+"""The program `postroom`, also as `python -m postroom`: it loads the commands and runs one.
 
-import click
+Nothing is imported here that takes time: until the commands are loaded, which takes half a second, nothing has been
+begun, and Ctrl-C ends the process with our own sentence in place of a trace from the middle of an import.
+"""
 
-from postroom.cli.backup import backup, epochs, restore, verify
-from postroom.cli.configuration import config_command
-from postroom.cli.connect import connect
-from postroom.cli.follow import tail, wait
-from postroom.cli.forward import forward_command
-from postroom.cli.inbox import inbox
-from postroom.cli.mcp import mcp
-from postroom.cli.program import Program
-from postroom.cli.read import message, messages, raw
-from postroom.cli.send import send
-from postroom.cli.serve import init, serve
-from postroom.cli.stats import stats
-from postroom.cli.token import token
+import os
+import signal
+from types import FrameType
+
+EXIT_INTERRUPTED = 130
+"""As `postroom.cli.program` has it, which is not loaded yet."""
+
+SENTENCE = b"postroom: interrupted.\n"
+STDERR = 2
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--traceback", is_flag=True, help="Show where an error came from, for a bug report.")
-@click.version_option(package_name="postroom", prog_name="postroom")
-def program(traceback: bool) -> None:
-    """Postroom: durable inboxes for software agents.
-
-    `postroom serve` starts a server; the other commands talk to one (POSTROOM_URL, POSTROOM_TOKEN).
-
-    Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no server answered, 4 not authenticated
-    or not allowed, 5 not found, 6 conflict, 7 try again later, 8 nothing came in time, 130 interrupted.
-    """
-
-
-for command in (
-    serve,
-    init,
-    send,
-    messages,
-    message,
-    raw,
-    wait,
-    tail,
-    forward_command,
-    inbox,
-    token,
-    backup,
-    restore,
-    verify,
-    epochs,
-    stats,
-    mcp,
-    connect,
-    config_command,
-):
-    program.add_command(command)
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    os.write(STDERR, SENTENCE)
+    os._exit(EXIT_INTERRUPTED)
 
 
 def main() -> None:
     """Run the program and end the process with its exit code."""
+    # Not where a shell that starts us in the background has SIGINT ignored.
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if usual:
+        signal.signal(signal.SIGINT, _end_at_once)
+    from postroom.cli.commands import program
+
+    if usual:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     program(prog_name="postroom")
 
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
+import h11
 import httpx
 
 from postroom.sse import Event, EventReader, NoEventStream
@@ -199,6 +200,8 @@ def translated(url: str) -> Iterator[None]:
         raise Unreachable(f"The server at {url} did not answer in time.") from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
         raise ClientError(f"{url!r} is not an http:// or https:// URL.") from error
+    except (httpx.LocalProtocolError, h11.LocalProtocolError) as error:  # httpcore lets some of h11's through
+        raise ClientError(f"This cannot be sent as HTTP: {error}.") from error
     except httpx.TransportError as error:
         raise Unreachable(f"The connection to {url} broke before the answer was complete.") from error
 

@@ -5,7 +5,6 @@ names the setting and its source; nothing starts with half a configuration.
 """
 
 import difflib
-import ipaddress
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from postroom.settings import BY_KEY, CLIENT_VARIABLES, ENVIRONMENT_PREFIX, SETT
 from storage.options import StorageOptions
 from storage.records import Retention
 from storage.secret import SecretBytes
+from web.hosts import host_of, is_loopback
 from web.options import WebOptions
 
 DEFAULT_ORIGIN = "default"
@@ -38,11 +38,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     public_url: str | None
     admin_token: SecretBytes | None
     read_api_enabled: bool
+    allowed_hosts: tuple[str, ...] | None
+    allowed_origins: tuple[str, ...] | None
     log_format: str
     log_level: str
     max_connections: int
     header_bytes: int
     keep_alive_seconds: float
+    head_timeout_seconds: float
     stalled_reader_seconds: float
     shutdown_seconds: float
     max_body_bytes: int
@@ -51,6 +54,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     page_bytes: int
     message_bytes: int
     mcp_inline_body_bytes: int
+    mcp_enabled: bool
+    mcp_read_only: bool
+    mcp_empty_lists: bool
+    mcp_wait_cap_seconds: float
+    mcp_wait_keepalive_seconds: float | None
     max_streams: int
     max_streams_per_inbox: int
     max_concurrent_reads: int
@@ -67,13 +75,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_loopback(self) -> bool:
         """Whether the server can be reached from this machine only."""
-        host = self.bind.rpartition(":")[0].strip("[]")
-        if host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(host_of(self.bind) or "")
 
     @property
     def storage(self) -> StorageOptions:
@@ -104,10 +106,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             header_bytes=self.header_bytes,
             max_connections=self.max_connections,
             keep_alive_seconds=self.keep_alive_seconds,
+            head_timeout_seconds=self.head_timeout_seconds,
             stalled_reader_seconds=self.stalled_reader_seconds,
             shutdown_seconds=self.shutdown_seconds,
             max_streams=self.max_streams,
             max_streams_per_inbox=self.max_streams_per_inbox,
+            mcp_enabled=self.mcp_enabled,
+            mcp_read_only=self.mcp_read_only,
+            mcp_empty_lists=self.mcp_empty_lists,
+            mcp_wait_cap_seconds=self.mcp_wait_cap_seconds,
+            mcp_wait_keepalive_seconds=self.mcp_wait_keepalive_seconds,
+            allowed_origins=self.allowed_origins or (),
+            allowed_hosts=self.allowed_hosts or (),
             retention=self.retention,
         )
 

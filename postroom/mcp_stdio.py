@@ -1,9 +1,9 @@
 """The stdio form of MCP: lines of JSON-RPC in, lines out, and `postroom.mcp_upstream` between them.
 
-`Bridge` owns the calls under way. Each has a task and a connection of its own, so a wait is in nobody's way, and each may
-be cancelled by its client (`notifications/cancelled`): its connection is closed, by which the server learns of it at
-once. Nothing but protocol goes to stdout. Other notifications end here, because the server would drop them, and so do
-answers of the client, because the server asks nothing.
+`Bridge` owns the calls under way. Each has a task and a connection of its own, so a wait is in nobody's way, and each
+may be cancelled by its client (`notifications/cancelled`): its connection is closed, by which the server learns of it
+at once. Nothing but protocol goes to stdout. Other notifications end here, because the server would drop them, and so
+do answers of the client, because the server asks nothing.
 """
 
 import os

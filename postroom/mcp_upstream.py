@@ -8,6 +8,7 @@ changes nothing: methods that only ask, and tools that say of themselves (`annot
 import base64
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -198,10 +199,8 @@ class Upstream:
         return {"MCP-Protocol-Version": header_value(self._version)}
 
     def _note_version(self, content: bytes) -> None:
-        try:
+        with suppress(msgspec.DecodeError):  # an error, then: no version was agreed on
             self._version = msgspec.json.decode(_result(content), type=_Initialized).protocolVersion
-        except msgspec.DecodeError:
-            pass  # an error, then: no version was agreed on
 
     def _note_lost(self, why: str) -> None:
         if not self._lost:

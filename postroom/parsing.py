@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from storage.secret import SecretBytes
+from web.hosts import host_of, origin_of
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -206,6 +207,51 @@ def secret(low: int, high: int) -> Kind:
     return Kind("", accepts, parse)
 
 
+def several(one: Kind) -> Kind:
+    """Return the kind of lists: text with commas between, or a list in the file; what is there twice counts once."""
+    accepts = f"a list, with commas, of {one.accepts}"
+
+    def parse(value: Any) -> tuple[Any, ...]:
+        given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+        if not isinstance(given, list) or not given:
+            raise _bad(accepts, value)
+        try:
+            return tuple(dict.fromkeys(one.parse(part) for part in given))
+        except ValueError:
+            raise _bad(accepts, value) from None
+
+    return Kind(one.unit, accepts, parse)
+
+
+def host() -> Kind:
+    """Return the kind of hosts without a port: a name, or an address (IPv6 also in brackets)."""
+    accepts = "a host without a port"
+
+    def parse(value: Any) -> str:
+        text = value if isinstance(value, str) else ""
+        bare = f"[{text}]" if ":" in text and not text.startswith("[") else text
+        found = host_of(bare)
+        if not found or found != bare.strip("[]").lower():
+            raise _bad(accepts, value)
+        return found
+
+    return Kind("", accepts, parse)
+
+
+def origin() -> Kind:
+    """Return the kind of web origins, `scheme://host[:port]`, in their one spelling."""
+    accepts = "an origin, scheme://host or scheme://host:port"
+
+    def parse(value: Any) -> str:
+        text = value if isinstance(value, str) else ""
+        found = origin_of(text)
+        if found is None or urlsplit(text).path or "?" in text or "#" in text or not text.isascii():
+            raise _bad(accepts, value)
+        return found
+
+    return Kind("", accepts, parse)
+
+
 def optional(kind: Kind) -> Kind:
     """Return a kind that also takes `none`, for limits and addresses that may be absent."""
 
@@ -221,6 +267,8 @@ def readable(value: object, unit: str) -> str:
         return NOTHING
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(readable(one, unit) for one in value)
     if unit == "bytes" and isinstance(value, int):
         return readable_size(value) if value % KIB == 0 and value else str(value)
     if isinstance(value, float) and math.isclose(value, round(value)):

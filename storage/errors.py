@@ -63,3 +63,8 @@ class DataDirectoryError(StorageError):
 
     The message is one sentence for a person and contains the path that the person configured.
     """
+
+
+def damaged(shown: object, finding: str) -> DataDirectoryError:
+    """Return the error for a broken database; `shown` names it as the person did, `finding` is a sentence."""
+    return DataDirectoryError(f"The database in {shown} is damaged; restore a backup. {finding}")

@@ -22,6 +22,7 @@ class StoreHealth:
         "lost_transactions",
         "read_batches",
         "read_looks",
+        "readers_reopened",
         "reason",
         "refused_full",
         "reopened",
@@ -46,6 +47,7 @@ class StoreHealth:
         self.checkpoint_errors = 0
         self.read_batches = 0
         self.read_looks = 0
+        self.readers_reopened = 0
 
     def become(self, state: StoreState, reason: str = "") -> None:
         """Change the state; `reason` is one sentence without paths."""

@@ -32,6 +32,7 @@ What cannot be found from inside is in `docs/operations.md`.
 """
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +41,7 @@ from typing import Literal
 import apsw
 import msgspec
 
-from storage.errors import DataDirectoryError
+from storage.errors import damaged
 from storage.lifefile import LIFE_NAME, Life, LifeFile, Place, place_of
 
 NOTE_SECONDS = 1.0
@@ -48,6 +49,14 @@ NOTE_SECONDS = 1.0
 
 QUICK_CHECK_ROWS = 5
 """Findings of `quick_check` that are asked for; the first one is told."""
+
+CHECK_STEPS = 10_000
+"""Of SQLite between two looks at the clock while it checks: 7 MiB of a database, 5 ms of work on pages in memory."""
+
+CHECK_TOLD_SECONDS = 10.0
+"""Between two lines in the log about a check that goes on."""
+
+log = logging.getLogger("postroom.storage")
 
 Finding = Literal["missing", "lineage", "rolled_back", "moved"]
 OnMoved = Literal["renew", "accept", "leave"]
@@ -116,8 +125,8 @@ class LifeKeeper:
         """
         noted = self._file.read()
         self._place = place_of(self._database)
-        lineage, commits = db.execute("SELECT lineage, commits FROM server").get
-        found = Life(lineage.hex(), commits, self._place)
+        lineage, commits = identity(db, self._database.parent)
+        found = Life(lineage, commits, self._place)
         self._lineage = found.lineage
         findings = judge(noted, found, self._detect)
         if findings == ("moved",) and noted is not None and self._moved != "renew":
@@ -142,9 +151,8 @@ class LifeKeeper:
         and `OSError`.
         """
         renewed = renew(db)
-        lineage, commits = db.execute("SELECT lineage, commits FROM server").get
+        self._lineage, commits = identity(db, self._database.parent)
         self._place = place_of(self._database)
-        self._lineage = lineage.hex()
         self._file.create(Life(self._lineage, commits, self._place))
         return renewed
 
@@ -186,11 +194,35 @@ def renew(db: apsw.Connection) -> int:
     return renewed
 
 
-def check(db: apsw.Connection, shown: object) -> None:
-    """Raise `DataDirectoryError` unless SQLite finds the database whole. Reads all of it: only where it was copied."""
+def identity(db: apsw.Connection, shown: object) -> tuple[str, int]:
+    """Return lineage (32 hexadecimal digits) and number of commits. Raises `DataDirectoryError` when there are none."""
+    match db.execute("SELECT lineage, commits FROM server").fetchall():
+        case [(bytes() as lineage, int() as commits)]:
+            return lineage.hex(), commits
+    raise damaged(shown, "It does not say which database it is.")
+
+
+def check(db: apsw.Connection, shown: object, monotonic: Callable[[], float] = time.monotonic) -> None:
+    """Raise `DataDirectoryError` unless SQLite finds the database whole. Reads all of it: only where it was copied.
+
+    A check that takes long says so in the log, or whoever started it would think that it hangs.
+    """
+    began = told_at = monotonic()
+
+    def tell() -> bool:
+        nonlocal told_at
+        now = monotonic()
+        if now - told_at >= CHECK_TOLD_SECONDS:
+            told_at = now
+            log.warning("still checking all of the database in %s, for %.0f s so far", shown, told_at - began)
+        return False  # go on
+
+    db.set_progress_handler(tell, CHECK_STEPS)
     try:
         said = str(db.execute(f"PRAGMA quick_check({QUICK_CHECK_ROWS})").fetchall()[0][0])
     except apsw.CorruptError as exc:  # so damaged that the check itself stumbles
         said = str(exc)
+    finally:
+        db.set_progress_handler(None)
     if said != "ok":
-        raise DataDirectoryError(f"The database in {shown} is damaged; restore a backup. SQLite says: {said}")
+        raise damaged(shown, f"SQLite says: {said}")

@@ -5,6 +5,7 @@ process drops the POSIX locks that SQLite holds on it, so nothing here opens it.
 the process ends, however it ends; the file itself stays, because deleting it would let two processes hold "the" lock.
 """
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -16,7 +17,7 @@ LOCK_NAME = "postroom.lock"
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
 NOTE_BYTES = 512
-"""More than a process id and an address need; the rest of a longer file is not ours."""
+"""The size of the note, more than a process id and an address need."""
 
 
 def prepare_directory(directory: Path, *, create: bool) -> None:
@@ -37,8 +38,12 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
         database.touch(mode=FILE_MODE, exist_ok=True)
         database.chmod(FILE_MODE)
     except OSError as exc:
-        reason = (exc.strerror or "an error of the operating system").lower()
-        raise DataDirectoryError(f"The data directory {directory} cannot be used: {reason}.") from exc
+        raise DataDirectoryError(f"The data directory {directory} cannot be used: {reason(exc)}.") from exc
+
+
+def reason(error: OSError) -> str:
+    """Return what went wrong in the words of the operating system, without numbers and paths."""
+    return (error.strerror or "an error of the operating system").lower()
 
 
 class DirectoryLock:
@@ -51,13 +56,18 @@ class DirectoryLock:
         try:
             self._fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT, FILE_MODE)
         except OSError as exc:
-            reason = (exc.strerror or "an error of the operating system").lower()
-            raise DataDirectoryError(f"The data directory {directory} cannot be locked: {reason}.") from exc
+            raise DataDirectoryError(
+                f"The data directory {directory} cannot be locked: {reason(exc)}."
+            ) from exc
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
-            holder = os.pread(self._fd, NOTE_BYTES, 0).decode("utf-8", "replace").strip()
+            holder = self._holder() if isinstance(exc, BlockingIOError) else None
             os.close(self._fd)
+            if holder is None:
+                raise DataDirectoryError(
+                    f"The data directory {directory} cannot be locked: {reason(exc)}."
+                ) from exc
             by = f" ({holder})" if holder else ""
             raise DataDirectoryError(
                 f"The data directory {directory} is in use by another Postroom{by}; stop that one first."
@@ -66,14 +76,23 @@ class DirectoryLock:
         self.note()
 
     def note(self, address: str | None = None) -> None:
-        """Write who holds the lock, for the sentence that a second server prints."""
-        text = f"process {os.getpid()}" + (f" at {address}" if address else "")
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, text.encode()[:NOTE_BYTES], 0)
+        """Write who holds the lock, for the sentence that a second server prints: a courtesy, so it never raises."""
+        self._write(f"process {os.getpid()}" + (f" at {address}" if address else ""))
 
     def release(self) -> None:
         """Let go; a second call does nothing."""
         if self._held:
             self._held = False
-            os.ftruncate(self._fd, 0)
+            self._write("")
             os.close(self._fd)
+
+    def _holder(self) -> str:
+        with contextlib.suppress(OSError):
+            return os.pread(self._fd, NOTE_BYTES, 0).decode("utf-8", "replace").strip("\0 \n")
+        return ""
+
+    def _write(self, text: str) -> None:
+        """Overwrite the note in place, always as long as the last one: a full disk has no room for more."""
+        note = text.encode()[: NOTE_BYTES - 1].ljust(NOTE_BYTES - 1) + b"\n"
+        with contextlib.suppress(OSError):
+            os.pwrite(self._fd, note, 0)

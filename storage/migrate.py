@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import apsw
 import msgspec
 
-from storage.errors import DataDirectoryError
+from storage.errors import DataDirectoryError, damaged
 
 APPLICATION_ID = 0x706D_3031
 """`pm01` in the header of the file, so that `file(1)` and we can tell whose database it is."""
@@ -42,15 +42,15 @@ def steps() -> list[Step]:
 def migrate(db: apsw.Connection, known: Sequence[Step], clock: Callable[[], int], shown: str) -> None:
     """Apply the steps that the database lacks. `shown` is the directory as the person named it.
 
-    Raises `DataDirectoryError` for a database that is not ours or is newer than `known`.
+    Raises `DataDirectoryError` for a database that is not ours, is damaged, or is newer than `known`.
     """
-    for step in known[_require_not_newer(_applied(db, shown), known, shown) :]:
+    for step in known[_require_not_newer(applied_steps(db, shown), known, shown) :]:
         _apply(db, step, clock())
 
 
 def require_known(db: apsw.Connection, known: Sequence[Step], shown: str) -> int:
     """Return how many steps a database of ours has, changing nothing. Raises as `migrate`, also when it is empty."""
-    applied = _require_not_newer(_applied(db, shown), known, shown)
+    applied = _require_not_newer(applied_steps(db, shown), known, shown)
     if not applied:
         raise DataDirectoryError(f"The database in {shown} is empty.")
     return applied
@@ -65,18 +65,27 @@ def _require_not_newer(applied: int, known: Sequence[Step], shown: str) -> int:
     return applied
 
 
-def _applied(db: apsw.Connection, shown: str) -> int:
-    """Return the number of the last applied step, 0 for an empty file."""
+def applied_steps(db: apsw.Connection, shown: str) -> int:
+    """Return the number of the last applied step, 0 for a database without tables.
+
+    Raises `DataDirectoryError` for one that is not ours, or whose record of steps cannot be true: a file that was cut
+    off reads as zeros where its log does not cover it.
+    """
     try:
         application_id = db.execute("PRAGMA application_id").get
         tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+        if application_id == 0 and tables == 0:
+            return 0
+        if application_id != APPLICATION_ID:
+            raise DataDirectoryError(f"{shown} holds something that is not a Postroom database.")
+        numbers = [n for (n,) in db.execute("SELECT n FROM schema_step ORDER BY n").fetchall()]
     except apsw.NotADBError as exc:
         raise DataDirectoryError(f"{shown} holds something that is not a SQLite database.") from exc
-    if application_id == 0 and tables == 0:
-        return 0
-    if application_id != APPLICATION_ID:
-        raise DataDirectoryError(f"{shown} holds something that is not a Postroom database.")
-    return int(db.execute("SELECT max(n) FROM schema_step").get)
+    except (apsw.CorruptError, apsw.SQLError) as exc:
+        raise damaged(shown, f"SQLite says: {exc}") from exc
+    if not numbers or numbers != list(range(1, len(numbers) + 1)):
+        raise damaged(shown, "Its record of schema steps cannot be true.")
+    return len(numbers)
 
 
 def _apply(db: apsw.Connection, step: Step, now: int) -> None:

@@ -4,11 +4,16 @@ Two threads share the pages, a third has what may take long, so that a page neve
 takes the looks that are queued, runs them in one read transaction, and answers them by one call into the loop
 (engineering study, S5). One look's exception concerns only that look. Every row is fetched inside its look and the
 transaction ends with the batch, so no reader holds up a checkpoint (field notes, traps 8 and 22).
+
+A connection whose file went wrong under it (an I/O error, a file that cannot be opened) may never read again. It is
+replaced once for the look that met the fault; a look that meets it again fails, and the next one begins with a new
+connection.
 """
 
 import contextlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 import trio
@@ -27,6 +32,9 @@ BATCH_LOOKS = 32
 
 BATCH_SECONDS = 0.005
 """After this long a batch is answered as far as it is done, and the rest goes on with a new snapshot."""
+
+BROKEN_CONNECTION = (apsw.CantOpenError, apsw.IOError)
+"""Faults of the file, after which the same connection may fail for ever and a new one need not."""
 
 
 class Readers:
@@ -55,7 +63,7 @@ class Readers:
                 db.close(True)
             raise
         self._threads = [
-            _ReaderThread(name, db, queue, health)
+            _ReaderThread(name, db, connect, queue, health)
             for (name, queue), db in zip(plan, connections, strict=True)
         ]
 
@@ -84,13 +92,20 @@ class Readers:
 
 
 class _ReaderThread:
-    """One thread with one connection."""
+    """One thread with one connection, which it alone replaces."""
 
-    def __init__(self, name: str, db: apsw.Connection, queue: JobQueue, health: StoreHealth) -> None:
-        self._db = db
+    def __init__(
+        self,
+        name: str,
+        db: apsw.Connection,
+        connect: Callable[[], apsw.Connection],
+        queue: JobQueue,
+        health: StoreHealth,
+    ) -> None:
+        self._connect = connect
         self._queue = queue
         self._health = health
-        self._snapshot = SqliteSnapshot(db)
+        self._snapshot: SqliteSnapshot | None = SqliteSnapshot(db)
         self._thread = DatabaseThread(name, self._serve)
 
     def join(self) -> None:
@@ -105,7 +120,7 @@ class _ReaderThread:
                 while jobs:
                     jobs = self._run(jobs)
         finally:
-            self._db.close(True)
+            self._disconnect()
 
     def _run(self, jobs: list[Job]) -> list[Job]:
         """Run looks in one snapshot until the time is up, answer those, return the rest."""
@@ -119,9 +134,7 @@ class _ReaderThread:
             self._look(job)
             if time.monotonic() >= ends:
                 break
-        with contextlib.suppress(apsw.Error):  # ending a read has no outcome that anybody waits for
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+        self._end_snapshot()
         self._health.read_batches += 1
         self._health.read_looks += count
         self._queue.deliver(jobs[:count])
@@ -130,13 +143,43 @@ class _ReaderThread:
     def _look(self, job: Job) -> None:
         """Run one look; crash policy: whatever it raises is its caller's, and the others never hear of it."""
         try:
-            if not self._db.in_transaction:
-                self._db.execute("BEGIN")
-            job.succeed(job.work.run(self._snapshot))
+            try:
+                value = self._attempt(job)
+            except BROKEN_CONNECTION:
+                self._disconnect()
+                value = self._attempt(job)
+            job.succeed(value)
         except apsw.Error as exc:
+            if isinstance(exc, BROKEN_CONNECTION):
+                self._disconnect()
+            elif self._snapshot is not None:
+                self._snapshot.sql.fault = None  # told; kept, it would keep the whole look alive
             failed = StorageError("The store could not be read.")
             failed.__cause__ = exc
             job.fail(failed)
-            self._snapshot.sql.fault = None  # told; kept, it would keep the whole look alive
         except BaseException as exc:
             job.fail(exc)
+
+    def _attempt(self, job: Job) -> Any:
+        if self._snapshot is None:
+            self._snapshot = SqliteSnapshot(self._connect())
+            self._health.readers_reopened += 1
+        db = self._snapshot.sql.db
+        if not db.in_transaction:
+            db.execute("BEGIN")
+        return job.work.run(self._snapshot)
+
+    def _end_snapshot(self) -> None:
+        # Ending a read has no outcome that anybody waits for; a connection that cannot even do that is of no more use.
+        try:
+            if self._snapshot is not None and self._snapshot.sql.db.in_transaction:
+                self._snapshot.sql.db.execute("ROLLBACK")
+        except apsw.Error:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        """Close the connection; the next look opens another."""
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None:
+            with contextlib.suppress(apsw.Error):
+                snapshot.sql.db.close(True)

@@ -135,7 +135,7 @@ def _replace(copy: Path, directory: Path) -> None:
     copy.replace(database)
     lifefile.sync_directory(directory)
     with contextlib.closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        lineage, commits = db.execute("SELECT lineage, commits FROM server").get
+        lineage, commits = life.identity(db, directory)
     lifefile.LifeFile(directory / lifefile.LIFE_NAME).create(
-        lifefile.Life(lineage.hex(), commits, lifefile.place_of(database))
+        lifefile.Life(lineage, commits, lifefile.place_of(database))
     )

@@ -4,7 +4,6 @@ Order of opening: directory, lock, writer's connection, migrations, readers; of 
 is committed, the log is folded in), lock. Closing is synchronous, so it happens in a cancelled scope as well.
 """
 
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -14,18 +13,19 @@ import apsw
 
 from storage import space
 from storage.backup import Progress, back_up
-from storage.engine import JobQueue, connect_reader, connect_writer, now_us
-from storage.errors import DataDirectoryError
+from storage.engine import JobQueue, connect_reader, now_us
+from storage.errors import DataDirectoryError, StorageError
 from storage.health import StoreHealth
-from storage.life import Finding, LifeKeeper, OnMoved
+from storage.life import Finding
 from storage.lock import DATABASE_NAME, DirectoryLock, prepare_directory
-from storage.migrate import migrate, steps
+from storage.opening import cannot_be_opened, open_upkeep
 from storage.options import StorageOptions
 from storage.protocols import Look, T, Unit
 from storage.readers import Readers
 from storage.snapshot import SqliteSnapshot
 from storage.upkeep import Upkeep
-from storage.writer import Writer, WriterThread
+from storage.writer import Writer
+from storage.writer_thread import WriterThread
 
 
 class SqliteStore:
@@ -92,63 +92,30 @@ class OfflineStore:
     def renew_epochs(self) -> int:
         """Begin a new life on purpose; return how many inboxes have a new epoch. Raises `DataDirectoryError`."""
         try:
-            return self._upkeep.life.renew(self._upkeep.db)
+            try:
+                return self._renew()
+            except (apsw.Error, OSError) as exc:
+                if not self._upkeep.repair(exc):
+                    raise
+                return self._renew()
         except (apsw.Error, OSError) as exc:
             raise DataDirectoryError(f"The new epochs could not be stored: {exc}.") from exc
 
+    def _renew(self) -> int:
+        return self._upkeep.life.renew(self._upkeep.db)
+
     def read(self, look: Look[T]) -> T:
-        """Run a look."""
+        """Run a look. Raises what it raises, and `StorageError` for a fault of the disk."""
         db = self._upkeep.db
-        db.execute("BEGIN")
         try:
-            return look.run(SqliteSnapshot(db))
-        finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-
-
-def open_upkeep(
-    options: StorageOptions,
-    clock: Callable[[], int] = now_us,
-    vfs: str | None = None,
-    free_bytes: Callable[[Path], int] = space.free_bytes,
-    monotonic: Callable[[], float] = time.monotonic,
-    moved: OnMoved = "renew",
-) -> Upkeep:
-    """Open and migrate the database of a directory that is prepared and locked, and look which life it is.
-
-    `moved` as `storage.life.LifeKeeper` has it. Raises `DataDirectoryError`.
-    """
-    database = options.data_dir / DATABASE_NAME
-    connect = partial(connect_writer, database, options.wal_limit_bytes, vfs)
-    life = LifeKeeper(database, detect=options.detect_copies, moved=moved, monotonic=monotonic)
-    try:
-        db = connect()
-        try:
-            migrate(db, steps(), clock, str(options.data_dir))
-            life.begin(db)
-        finally:
-            db.close(True)
-        return Upkeep(
-            database,
-            connect,
-            space.Space(options.data_dir, options.reserve_bytes, options.max_data_bytes, free_bytes),
-            life,
-            StoreHealth(),
-            clock,
-            wal_limit_bytes=options.wal_limit_bytes,
-            monotonic=monotonic,
-        )
-    except apsw.NotADBError as exc:
-        raise DataDirectoryError(
-            f"The file {DATABASE_NAME} in {options.data_dir} is not a Postroom database."
-        ) from exc
-    except (apsw.Error, OSError) as exc:
-        raise _cannot_be_opened(options, exc) from exc
-
-
-def _cannot_be_opened(options: StorageOptions, exc: Exception) -> DataDirectoryError:
-    return DataDirectoryError(f"The database in {options.data_dir} cannot be opened: {exc}.")
+            db.execute("BEGIN")
+            try:
+                return look.run(SqliteSnapshot(db))
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+        except apsw.Error as exc:
+            raise StorageError("The store could not be read.") from exc
 
 
 @asynccontextmanager
@@ -180,7 +147,7 @@ async def open_store(
         except BaseException as exc:
             upkeep.close()
             if isinstance(exc, apsw.Error):
-                raise _cannot_be_opened(options, exc) from exc
+                raise cannot_be_opened(options.data_dir, exc, is_short=False) from exc
             raise
         store = SqliteStore(lock, upkeep, readers)
         try:

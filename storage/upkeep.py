@@ -79,6 +79,7 @@ class Upkeep:
         self._stale_body_id = int(stale or 0)
         self.tx = SqliteTx(self.db, clock, self._stale_body_id)
         self._note_sizes()
+        self._space.restore()
         self._look_at_space()
 
     # -- between transactions --------------------------------------------------------------------------------
@@ -143,35 +144,58 @@ class Upkeep:
             self.life.note(self.db, last=last)
 
     # -- ways out of a fault ----------------------------------------------------------------------------------
-    def repair(self, cause: BaseException) -> None:
-        """Get out of a fault, into `open`, `full` or `degraded`."""
-        if self._abandoned or not isinstance(cause, apsw.FullError | apsw.BusyError):
-            self.reopen()
-        elif isinstance(cause, apsw.FullError):
-            self._make_room()
-        # Busy: somebody else holds the write lock; nothing of ours is broken.
+    def repair(self, cause: BaseException) -> bool:
+        """Get out of a fault, into `open`, `full` or `degraded`.
 
-    def reopen(self) -> None:
-        """Replace the connection and commit a probe: `open` (or `full`) when both work, else `degraded`."""
-        self.abandon()
+        True when a full disk was the fault and something could be given up: what does not grow is worth another try.
+        """
+        if isinstance(cause, apsw.BusyError) and not self._abandoned:
+            return False  # somebody else holds the write lock; nothing of ours is broken
+        if isinstance(cause, apsw.FullError) and not self._abandoned:
+            return self._make_room()
+        return self.reopen()
+
+    def reopen(self) -> bool:
+        """Replace the connection and commit a probe: `open` (or `full`) when both work, else `degraded`.
+
+        True when that took giving up the reserve, as `repair` says.
+        """
+        gave = False
         try:
-            self.db = self._connect()
-            self.tx = SqliteTx(self.db, self._clock, self._stale_body_id)
-            self._abandoned = False
-            self.db.execute("BEGIN IMMEDIATE")
-            self.db.execute("UPDATE server SET commits = commits + 1")
-            self.db.execute("COMMIT")
-        except apsw.FullError:
-            self._end_transaction()
-            self._make_room()
-        except (apsw.Error, StorageError):
-            self.abandon()
-            self._probe_at = self._monotonic() + PROBE_SECONDS
-            self.health.become("degraded", DEGRADED)
+            try:
+                self._connect_and_probe()
+            except (apsw.Error, StorageError):
+                gave = self._space.give_up_if_short()
+                if not gave:
+                    raise
+                self._connect_and_probe()
+        except (apsw.Error, StorageError) as exc:
+            if isinstance(exc, apsw.FullError):
+                self._end_transaction()
+            else:
+                self.abandon()
+            if self._abandoned:
+                self._probe_at = self._monotonic() + PROBE_SECONDS
+                self.health.become("degraded", DEGRADED)
+            else:
+                gave = self._make_room() or gave
         else:
             self.health.reopened += 1
             self._note_sizes()
+            if gave:
+                self._space.restore()
             self._look_at_space()
+        return gave
+
+    def _connect_and_probe(self) -> None:
+        """Open the connection anew and commit through it. Raises `apsw.Error`, `StorageError`."""
+        self.abandon()
+        self.db = self._connect()
+        self.tx = SqliteTx(self.db, self._clock, self._stale_body_id)
+        self._abandoned = False
+        self.db.execute("BEGIN IMMEDIATE")
+        self.db.execute("UPDATE server SET commits = commits + 1")
+        self.db.execute("COMMIT")
 
     def abandon(self) -> None:
         """Close the connection, which rolls back what is open; `repair` opens another."""
@@ -189,22 +213,27 @@ class Upkeep:
             self.abandon()
 
     # -- room on the disk ---------------------------------------------------------------------------------------
-    def _make_room(self) -> None:
-        """Give up the reserve so that a checkpoint and deletions can run; `full` unless that was enough."""
-        self._space.give_up()
+    def _make_room(self) -> bool:
+        """Give up the reserve so that a checkpoint and deletions can run; `full` unless that was enough.
+
+        True when that gave anything: the reserve, or the room that the log took.
+        """
+        log_bytes = self.health.wal_bytes
+        gave = self._space.give_up()
         self._checkpoint()
         self._space.restore()
-        if self._space.held:
+        if self._space.whole:
             self._look_at_space()
         else:
             self._become_full(FULL)
+        return gave or self.health.wal_bytes < log_bytes
 
     def _look_at_space(self) -> None:
         """Move between `open` and `full` by the room there is: one statvfs."""
         reason = self._space.shortage(self._used())
-        if not reason and not self._space.held:
+        if not reason and not self._space.whole:
             self._space.restore()
-            reason = "" if self._space.held else FULL
+            reason = "" if self._space.whole else FULL
         if reason:
             self._become_full(reason)
         elif self.health.state != "open":

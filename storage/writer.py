@@ -14,6 +14,8 @@ statements that follow would then run in autocommit. So after every unit the tra
 | during a unit, or the transaction is gone | repair, run the others one by one   | the others: what they get now |
 | BEGIN, or the commit counter, failed      | roll back, repair                   | all: `StorageFull`/`NotStored`|
 | COMMIT said full (or busy)                | roll back, repair                   | all: `StorageFull`/`NotStored`|
+| any of these three on a full disk, and    | run those that do not grow again,   | they: what they get now       |
+| the repair could give something up        | one by one, until that is used up   |                               |
 | COMMIT failed otherwise: durable or not,  | repair                              | succeeded: `OutcomeUnknown`   |
 | nobody can know                           |                                     | the rest: `NotStored`         |
 | the repair failed                         | `degraded`: a probe each second     | all at once: `StorageDegraded`|
@@ -21,41 +23,36 @@ statements that follow would then run in autocommit. So after every unit the tra
 |                                           | any statement, run everything else  | the others: their result      |
 | the writer itself has a bug               | as a COMMIT that failed             | as there                      |
 
-Repair of a full disk: give up the reserve, truncate the write-ahead log, make the reserve again if there is room,
-else stay `full` (S3). Repair of anything else: close the connection, open it again, and commit a probe.
+Repair of a full disk: give up the reserve, truncate the write-ahead log, take back of the reserve what there is room
+for; `full` unless that is all of it (S3). Repair of anything else: close the connection, open it again, and commit a
+probe; where that fails and the disk is short of room, once more without the reserve.
 
 A unit that failed in a transaction which was then lost is run again with the others: its error may have rested on
 what the others had written. For the same reason it does not keep that error when COMMIT fails.
 """
 
 import time
-from collections.abc import Callable
-from typing import Any, Generic
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import apsw
 
-from storage.engine import DatabaseThread, Job, JobQueue
+from storage.engine import Job
 from storage.errors import (
     Fenced,
     InboxGone,
     NotStored,
     OutcomeUnknown,
     SlugTaken,
-    StorageClosed,
     StorageDegraded,
     StorageError,
     StorageFull,
     UnitFailed,
 )
-from storage.lanes import Lanes
-from storage.protocols import Lane, T, Unit
 from storage.upkeep import Upkeep
 
 BATCH_SECONDS = 0.02
 """A transaction takes no further unit after this long: the first sender in it waits for the last."""
-
-QUEUE_TAKE = 4_096
-"""Most jobs taken from the queue into the lanes at a time; no limit of anything, only a bound on one look."""
 
 DISK_ERRORS = (
     apsw.BusyError,
@@ -73,27 +70,16 @@ DISK_ERRORS = (
 
 
 class _Lost(Exception):
-    """The transaction is gone: because of `cause`, in the unit of `culprit` (None: in no unit)."""
+    """The transaction is gone: because of `cause`, in the unit of `culprit` (None: in no unit).
 
-    def __init__(self, culprit: Job | None, cause: BaseException) -> None:
+    `left`: jobs that it had not come to, when that can be told from those that it is of no use to run again.
+    """
+
+    def __init__(self, culprit: Job | None, cause: BaseException, left: Sequence[Job] = ()) -> None:
         super().__init__()
         self.culprit = culprit
         self.cause = cause
-
-
-class Between(Generic[T]):
-    """Work on the writer's connection outside any transaction: a slice of a backup. It waits in a lane like a unit.
-
-    Not undone, not committed, and not subject to the failure table: `of` leaves no transaction open.
-    """
-
-    __slots__ = ("of",)
-    lane = Lane.HOUSEKEEPING
-    cost = 0
-    grows = False
-
-    def __init__(self, of: Callable[[Upkeep], T]) -> None:
-        self.of = of
+        self.left = list(left)
 
 
 class Writer:
@@ -125,19 +111,6 @@ class Writer:
         self._upkeep.trim_log()
         return job.unwrap()
 
-    def run_between(self, job: Job) -> None:
-        """Run a job whose work is `Between` and give it its outcome."""
-        if job.cancelled:
-            job.drop()
-            return
-        if self._health.state == "degraded":
-            job.fail(StorageDegraded(self._health.reason))
-            return
-        try:
-            job.succeed(job.work.of(self._upkeep))
-        except BaseException as exc:  # crash policy: whatever it raises is its caller's, never the writer's
-            job.fail(exc)
-
     # -- one batch ------------------------------------------------------------------------------------------
     def _run_batch(self, jobs: list[Job]) -> list[Job]:
         self._upkeep.look()
@@ -147,26 +120,37 @@ class Writer:
         try:
             return self._transact(admitted, self._monotonic() + BATCH_SECONDS)
         except _Lost as lost:
-            self._after_loss(lost, admitted)
-            return []
+            self._after_loss(lost, admitted[: len(admitted) - len(lost.left)])
+            return lost.left
 
     def _after_loss(self, lost: _Lost, jobs: list[Job]) -> None:
         """Answer the unit that lost the transaction, repair, and run the others one by one."""
-        self._health.lost_transactions += 1
-        self._upkeep.repair(lost.cause)
+        made_room = self._repair(lost.cause)
         for job in jobs:
             job.reset()
-            if lost.culprit is None or job is lost.culprit:
+            is_culprit = lost.culprit is None or job is lost.culprit
+            if is_culprit and not (made_room and not job.work.grows):
                 job.fail(_not_stored(lost.cause))
         for job in jobs:
-            if job.done or not self._admit(job):
-                continue
-            try:
-                self._transact([job], float("inf"))
-            except _Lost as again:
-                self._health.lost_transactions += 1
-                job.fail(_not_stored(again.cause))
-                self._upkeep.repair(again.cause)
+            while not job.done and self._admit(job):
+                self._run_alone(job)
+
+    def _run_alone(self, job: Job) -> None:
+        """Run one unit in a transaction of its own; leave it without an outcome if it is worth another try.
+
+        That ends, because each try has taken something of the reserve or the log that the next one cannot take.
+        """
+        try:
+            self._transact([job], float("inf"))
+        except _Lost as lost:
+            made_room = self._repair(lost.cause)
+            job.reset()
+            if job.work.grows or not made_room:
+                job.fail(_not_stored(lost.cause))
+
+    def _repair(self, cause: BaseException) -> bool:
+        self._health.lost_transactions += 1
+        return self._upkeep.repair(cause)
 
     def _admit(self, job: Job) -> bool:
         """Whether a job may run now; answers it if not."""
@@ -206,8 +190,9 @@ class Writer:
         except apsw.Error as exc:
             self._roll_back(mid)
             raise _Lost(None, exc) from exc
-        self._commit(jobs[:count], mid)
-        return jobs[count:]
+        left = jobs[count:]
+        self._commit(jobs[:count], left, mid)
+        return left
 
     def _run_unit(self, job: Job) -> None:
         """Run one unit between its savepoint and its release. Raises `_Lost`."""
@@ -239,16 +224,15 @@ class Writer:
         if isinstance(fault, DISK_ERRORS) or not self._upkeep.db.in_transaction:
             raise _Lost(job, fault or raised or NotStored("The transaction ended inside a unit."))
 
-    def _commit(self, jobs: list[Job], mid: int) -> None:
+    def _commit(self, jobs: list[Job], left: list[Job], mid: int) -> None:
+        """Commit the transaction of these jobs. Raises `_Lost` when it is known that nothing was stored."""
         try:
             self._upkeep.db.execute("COMMIT")
         except apsw.Error as exc:
             self._roll_back(mid)
             if isinstance(exc, apsw.FullError | apsw.BusyError):
-                for job in jobs:
-                    job.fail(_not_stored(exc))
-            else:
-                self._answer_after_commit(jobs, exc)
+                raise _Lost(None, exc, left) from exc
+            self._answer_after_commit(jobs, exc)
             self._upkeep.repair(exc)
             return
         self._upkeep.after_commit()
@@ -275,88 +259,6 @@ class Writer:
                 self._upkeep.db.execute("ROLLBACK")
         except apsw.Error:
             self._upkeep.abandon()  # closing rolls back; whoever comes next opens it again
-
-
-class WriterThread:
-    """The thread that feeds the writer from a queue, lane by lane, and answers each batch by one call.
-
-    What queued while the last commit ran is the next batch; nothing waits for company. When the queue is closed, what
-    is in it still runs, then the database is closed.
-    """
-
-    def __init__(self, writer: Writer, upkeep: Upkeep, queue: JobQueue) -> None:
-        self._writer = writer
-        self._upkeep = upkeep
-        self._queue = queue
-        self._lanes = Lanes()
-        self._thread = DatabaseThread("postroom-writer", self._serve)
-
-    async def commit(self, unit: Unit[T]) -> T:
-        """Queue a unit and wait for its outcome, as `Log.commit` says."""
-        # An ill-made unit is its caller's fault: asked here, these never raise on the writer's thread.
-        if not (isinstance(unit.lane, Lane) and unit.cost >= 0 and unit.grows in (True, False)):
-            raise ValueError("a unit has a lane, a cost and says whether it grows")
-        result: T = await self._queue.submit(unit)
-        return result
-
-    async def between(self, of: Callable[[Upkeep], T]) -> T:
-        """Run something on the writer's connection between two transactions, as `Between` says.
-
-        Raises what it raises, `StorageDegraded`, `StorageClosed`.
-        """
-        result: T = await self._queue.submit(Between(of))
-        return result
-
-    def join(self) -> None:
-        """Wait until everything queued is committed and the database is closed."""
-        self._thread.join()
-
-    def _serve(self) -> None:
-        try:
-            while self._turn():
-                pass
-        except (
-            BaseException
-        ):  # crash policy: `run_batch` lets nothing out, so this is a bug; nobody may wait for it
-            self._give_up()
-            raise
-        finally:
-            self._upkeep.close()
-
-    def _turn(self) -> bool:
-        """Take what is queued, run one batch or do what is due; False when there will never be anything more."""
-        jobs, ended = self._queue.take(QUEUE_TAKE, 0 if self._lanes else self._upkeep.seconds_until_due())
-        self._lanes.put(jobs)
-        batch = self._lanes.choose(time.monotonic())
-        if batch:
-            between = [job for job in batch if isinstance(job.work, Between)]
-            units = [job for job in batch if not isinstance(job.work, Between)]
-            if units:
-                self._lanes.put_back(self._writer.run_batch(units))
-                self._queue.deliver([job for job in units if job.done])
-                self._upkeep.trim_log()
-            for job in between:
-                self._writer.run_between(job)
-                self._queue.deliver([job])
-        elif ended:
-            return False
-        else:
-            self._upkeep.tick()
-        return True
-
-    def _give_up(self) -> None:
-        """Refuse what is queued and whatever comes."""
-        self._queue.close()
-        left: list[Job] = []
-        ended = False
-        while not ended:
-            jobs, ended = self._queue.take(QUEUE_TAKE, None)
-            left += jobs
-        while jobs := self._lanes.choose(time.monotonic()):
-            left += jobs
-        for job in left:
-            job.fail(StorageClosed("The writer has ended by a fault of its own."))
-        self._queue.deliver(left)
 
 
 def _own_error(exc: BaseException) -> BaseException:

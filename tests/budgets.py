@@ -15,7 +15,7 @@ BUDGETS_SECONDS: dict[str, float] = {
     "fuzz": 180,
     "postroom": 180,
     "live": 480,
-    "bench": 60,
+    "bench": 150,
 }
 
 DEFAULT_SECONDS = 30.0

@@ -77,9 +77,14 @@ def test_no_stub_and_no_unexplained_exception_from_a_rule(path: Path) -> None:
             assert len(letters) >= FEWEST_LETTERS_OF_A_REASON, f"{path.name}:{number}: say why"
 
 
+def measures_real_time(path: Path) -> bool:
+    """Whether the module is part of the benchmarks, which measure real time; their own tests do not."""
+    return path.is_relative_to(ROOT / "tests" / "bench") and not path.name.startswith("test_")
+
+
 @pytest.mark.parametrize("path", sources("tests"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_test_sleeps(path: Path) -> None:
-    if path == Path(__file__) or path.parent.name == "bench":  # a benchmark measures real time
+    if path == Path(__file__) or measures_real_time(path):
         return
     sleeping = [line.strip() for line in path.read_text().splitlines() if TESTS_THAT_SLEEP.search(line)]
     assert not sleeping

@@ -6,6 +6,7 @@ token.
 """
 
 import secrets
+from collections.abc import Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from web.options import WebOptions
 from web.params import (
     LATER,
     CreateToken,
+    EraseMessage,
     ListTokens,
     apply_patch,
     check_new_secret,
@@ -149,12 +151,9 @@ class Admin:
 
     async def erase(self, request: Request) -> Answer:
         """`DELETE …/messages/{seq}`: 204. The content is gone, the seq stays used."""
-        require_admin(request)
+        asked = admin_parameters(request, EraseMessage, {"seq": request.params["seq"]})
         inbox = await self._inbox(request)
-        text = request.params["seq"]
-        if not (text.isascii() and text.isdecimal() and len(text) < 19):
-            raise invalid("seq", "Expected an integer.")
-        await self._service.erase(inbox.inbox_id, int(text))
+        await self._service.erase(inbox.inbox_id, asked.seq)
         return NO_CONTENT
 
     # -- tokens --------------------------------------------------------------------------------------------
@@ -241,12 +240,12 @@ def require_admin(request: Request) -> None:
     admin_parameters(request, NoParameters)
 
 
-def admin_parameters(request: Request, takes: type[P]) -> P:
-    """Return what the query string says, for a caller with an admin token.
+def admin_parameters(request: Request, takes: type[P], path: Mapping[str, str] | None = None) -> P:
+    """Return what the query string and the path's parameters say, for a caller with an admin token.
 
     Raises `permission_denied` for any other token, before anything is looked at, and `invalid_argument` for parameters
     that the route does not take: a misspelled one must not change what a deletion deletes.
     """
     if not principal_of(request).is_admin:
         raise ApiError("permission_denied", "This needs an admin token.")
-    return from_query(takes, request.raw_query)
+    return from_query(takes, request.raw_query, path)

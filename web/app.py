@@ -12,15 +12,20 @@ from web.backups import BackupRoutes
 from web.front import Front
 from web.health import Health
 from web.ingest import Ingest
+from web.mcp.endpoint import Endpoint
+from web.mcp.mailbox import Mailbox
+from web.mcp.tools import ToolBox
 from web.options import WebOptions
 from web.pulse import Pulse
 from web.reads import Reads
-from web.routes import Route
+from web.routes import Route, switched_off
 from web.slots import Slots
 from web.stats import Stats
 from web.streams import Streams
 from web.upstream.connections import Connections
 from web.waits import Waits
+
+READ_API_OFF = "Reading is switched off on this server (READ_API_ENABLED)."
 
 
 def read_routes(service: Service, options: WebOptions, slots: Slots, pulse: Pulse) -> tuple[Route, ...]:
@@ -30,6 +35,11 @@ def read_routes(service: Service, options: WebOptions, slots: Slots, pulse: Puls
         *Waits(service, options, slots).routes(),
         *Streams(service, options, slots, pulse).routes(),
     )
+
+
+def mcp_endpoint(service: Service, options: WebOptions, slots: Slots) -> Endpoint:
+    """Return the MCP endpoint with its tools; its waits share the slots of all others."""
+    return Endpoint(ToolBox(Mailbox(service, options, slots).tools()), options)
 
 
 def build_app(
@@ -45,17 +55,19 @@ def build_app(
     """Return the ASGI application. `spool_dir` is where large bodies wait for their verdict; `connections` are those of
     the server that will serve it, for its figures; `pulse` beats for its streams and is run by the caller.
 
-    With the read API off, its routes do not exist: ingest and administration are what is left.
+    With the read API off, its routes answer 404, saying so, and there is no MCP endpoint: ingest and administration are
+    what is left.
     """
     slots = Slots(options.max_streams, options.max_streams_per_inbox)
     ingest = Ingest(service, options, spool_dir)
     stats = Stats(service, options, slots=slots, connections=connections, in_flight=ingest.in_flight)
+    reading = read_routes(service, options, slots, pulse)
     return Front(
         ingest=ingest,
         health=Health(service, stopping),
         authenticator=Authenticator(service.tokens),
         hot=(
-            *(read_routes(service, options, slots, pulse) if options.read_api_enabled else ()),
+            *(reading if options.read_api_enabled else switched_off(reading, READ_API_OFF)),
             *BackupRoutes(backups).routes(),
             *stats.routes(),
         ),
@@ -63,4 +75,5 @@ def build_app(
         options=options,
         stopping=stopping,
         slots=slots,
+        mcp=mcp_endpoint(service, options, slots) if options.read_api_enabled else None,
     )

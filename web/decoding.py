@@ -1,10 +1,11 @@
 """Strict decoding at the edge: query strings, JSON bodies and plain objects into msgspec structs.
 
 Whatever is wrong (an unknown name, a repeated scalar, a wrong type, a value out of range) becomes one
-`invalid_argument` that names the field. The struct is the one definition of the parameters: its
-annotations hold the ranges, and the same struct gives JSON Schemas elsewhere.
+`invalid_argument` that names the field and says what would be right (`web.wording`). The struct is the one
+definition of the parameters: its annotations hold the ranges, and the same struct gives JSON Schemas elsewhere.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from types import UnionType
@@ -15,7 +16,8 @@ import msgspec
 
 from web.claims import nests_too_deep
 from web.errors import ApiError, invalid
-from web.grammar import NAME_PATTERN, SLUG_PATTERN, parse_time
+from web.grammar import parse_time
+from web.wording import expected
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -28,14 +30,10 @@ MAX_SEQ = 2**63 - 1
 _SHOWN_NAME_CHARS = 100
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-_AT = re.compile(r" - at `(?:key in )?\$\.?(.*?)`$")
-_NAMED = re.compile(r"(?:unknown|required) field `(.*?)`")
+_AT = re.compile(r" - at (?P<key>`key` in )?`\$\.?(?P<path>.*?)`$")
+_NAMED = re.compile(r"(unknown|required) field `(.*?)`", re.DOTALL)
 _LAST_INDEX = re.compile(r"(?:\[[^\]]*\])+$")
-_SPELLINGS = {
-    SLUG_PATTERN: "1 to 64 characters of a-z 0-9 . _ -, the first and the last a letter or digit",
-    NAME_PATTERN: "1 to 64 characters of a-z 0-9 . _ -, the first a letter or digit",
-}
-"""What a person is told instead of a pattern."""
+_SENTENCES = {"unknown": "There is no member of this name here.", "required": "This is required."}
 
 
 def from_query(into: type[T], raw_query: bytes, path: Mapping[str, str] | None = None) -> T:
@@ -64,7 +62,7 @@ def from_query(into: type[T], raw_query: bytes, path: Mapping[str, str] | None =
         elif len(texts) > 1:
             raise invalid(name, "This parameter may be given once only.")
         else:
-            values[name] = _scalar(shape, texts[0], name)
+            values[name] = _scalar(into, shape, texts[0], name)
     return from_object(into, values)
 
 
@@ -74,7 +72,9 @@ def from_json(into: type[T], body: bytes) -> T:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Decode a JSON body that must be an object; an empty one counts as `{}`. Raises `ApiError`."""
+    """Decode a JSON body that must be an object; an empty one counts as `{}`. Raises `ApiError`, also for a member that
+    is there twice: readers differ in which of the two they take.
+    """
     if not body.strip():
         return {}
     try:
@@ -85,7 +85,16 @@ def json_object(body: bytes) -> dict[str, Any]:
         raise ApiError("invalid_argument", "The body is nested too deeply.")
     if not isinstance(value, dict):
         raise ApiError("invalid_argument", "The body must be a JSON object.")
+    json.loads(body, object_pairs_hook=_refuse_repeats, parse_int=str, parse_float=str)
     return value
+
+
+def _refuse_repeats(members: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for name, _ in members:
+        if name in seen:
+            raise invalid(name[:_SHOWN_NAME_CHARS], "This member is there twice.")
+        seen.add(name)
 
 
 def from_object(into: type[T], values: Mapping[str, Any]) -> T:
@@ -96,26 +105,28 @@ def from_object(into: type[T], values: Mapping[str, Any]) -> T:
     try:
         converted = msgspec.convert(values, into)
     except msgspec.ValidationError as error:
-        raise argument_error(error) from None
+        raise argument_error(error, into) from None
     check = getattr(converted, "check", None)
     if check is not None:
         check()
     return converted
 
 
-def argument_error(error: msgspec.ValidationError, within: str = "") -> ApiError:
-    """Turn msgspec's complaint into `invalid_argument` that names the field, below the field `within`."""
+def argument_error(error: msgspec.ValidationError, into: type[msgspec.Struct], within: str = "") -> ApiError:
+    """Turn msgspec's complaint about a value for `into` into `invalid_argument` that names the field, below the field
+    `within`, and says what the field accepts.
+    """
     text = str(error)
     at = _AT.search(text)
     named = _NAMED.search(text)
     parts = [within] if within else []
-    if at is not None:
-        parts.append(at[1] if named is not None else _LAST_INDEX.sub("", at[1]))
+    path = "" if at is None else at["path"]
     if named is not None:
-        parts.append(named[1][:_SHOWN_NAME_CHARS])
-    message = _AT.sub("", text).rstrip(".") + "."
-    for pattern, words in _SPELLINGS.items():
-        message = message.replace(f"`str` matching regex {pattern!r}", words)
+        parts += [path, named[2][:_SHOWN_NAME_CHARS]]
+        message = _SENTENCES[named[1]]
+    else:
+        parts.append(_LAST_INDEX.sub("", path))
+        message = expected(into, path, key=at is not None and at["key"] is not None)
     return ApiError("invalid_argument", message, field=".".join(part for part in parts if part) or None)
 
 
@@ -136,14 +147,14 @@ def _unquote(raw: bytes, field: str) -> str:
         raise invalid(field[:_SHOWN_NAME_CHARS], "The query string is not percent-encoded UTF-8.") from None
 
 
-def _scalar(shape: type, text: str, field: str) -> Any:
+def _scalar(into: type[msgspec.Struct], shape: type, text: str, field: str) -> Any:
     if shape is int:
         if _INTEGER.fullmatch(text) is None:
-            raise invalid(field, "Expected an integer.")
+            raise invalid(field, expected(into, field))
         return int(text)
     if shape is bool:
         if text not in ("true", "false"):
-            raise invalid(field, "Expected true or false.")
+            raise invalid(field, expected(into, field))
         return text == "true"
     return text
 

@@ -2,9 +2,11 @@
 
 - `/in/…`: ingest;
 - `/healthz`, `/readyz`: health;
+- `/mcp`: authenticated here, then the MCP endpoint (`web/mcp/`), where it is on;
 - `/v1/…`: authenticated here before anything else is said; then the hot routes through the plain adapter
   (`web/replies.py`), administration through Quart (`web/quartapp.py`), both with the same `Request` values;
-- anything else: 404 in the one error shape.
+- anything else: 404 in the one error shape; also `/.well-known/…`, where MCP clients look for OAuth, and would take any
+  other answer for it.
 
 An unexpected exception is logged once, here, and is `internal` to the client.
 """
@@ -21,9 +23,9 @@ from web.auth import Authenticator
 from web.errors import ApiError
 from web.faults import as_api_error
 from web.health import Health
-from web.http import Answer, RawHeaders, Request, StreamedAnswer
+from web.http import Answer, Handler, RawHeaders, Request, StreamedAnswer
 from web.ingest import Ingest
-from web.limits import ClientGone, Incoming, framed_twice
+from web.limits import PEER, ClientGone, Incoming, Peer, framed_twice
 from web.options import WebOptions, adopt
 from web.quartapp import Administration
 from web.replies import send_answer, send_streamed
@@ -57,14 +59,16 @@ class Front:
         options: WebOptions,
         stopping: trio.Event,
         slots: Slots | None = None,
+        mcp: Handler | None = None,
     ) -> None:
-        """`hot` routes are answered by the plain adapter, those of `administration` through Quart."""
+        """`hot` routes are answered by the plain adapter, those of `administration` through Quart; `mcp` is `/mcp`."""
         self.ingest = ingest
         self._health = health
         self._authenticator = authenticator
         self._options = options
         self._stopping = stopping
         self._slots = slots
+        self._mcp = mcp
         self._table = RouteTable((*hot, *administration))
         self._through_quart = frozenset((route.method, route.template) for route in administration)
         self.administration = Administration(tuple(administration), self._carry_out)
@@ -87,7 +91,7 @@ class Front:
 
     async def _http(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         headers = cast(RawHeaders, scope["headers"])  # a list, in Hypercorn as in the ASGI specification
-        incoming = Incoming(headers, receive)
+        incoming = Incoming(headers, receive, cast("Peer | None", scope["state"].get(PEER)))
         client = scope["client"]
 
         async def read_body() -> bytes:
@@ -102,7 +106,7 @@ class Front:
             read_body,
             until_gone=incoming.swallow,
         )
-        answer = await self._guarded(request, lambda: self._dispatch(scope, request, incoming, receive, send))
+        answer = await self._guarded(request, lambda: self._dispatch(scope, request, incoming, send))
         if answer is None:
             return
         try:
@@ -137,7 +141,6 @@ class Front:
         scope: HTTPScope,
         request: Request,
         incoming: Incoming,
-        receive: ASGIReceiveCallable,
         send: ASGISendCallable,
     ) -> Answer | StreamedAnswer | None:
         self._check_head_size(request)
@@ -150,11 +153,14 @@ class Front:
             if request.method not in ("GET", "HEAD"):
                 raise _wrong_method(b"GET, HEAD")
             return self._health.healthz() if path == b"/healthz" else self._health.readyz()
-        if not path.startswith(b"/v1/"):
+        mcp = self._mcp if path == b"/mcp" and self._options.mcp_enabled else None
+        if mcp is None and not path.startswith(b"/v1/"):
             raise _no_such_page()
         request.principal = self._authenticator.authenticate(request.headers)
         if self._stopping.is_set():
             raise _stopping()
+        if mcp is not None:
+            return await mcp(request)
         if incoming.framed_twice:
             raise framed_twice()
         found = self._table.match(path)
@@ -167,7 +173,7 @@ class Front:
         if (route.method, route.template) not in self._through_quart:
             return await route.handler(request)
         body = await request.read_body()
-        await self._quart(scope, route, request, body, receive, send)
+        await self._quart(scope, route, request, body, send)
         return None
 
     def _check_head_size(self, request: Request) -> None:
@@ -184,7 +190,6 @@ class Front:
         route: Route,
         request: Request,
         body: bytes,
-        receive: ASGIReceiveCallable,
         send: ASGISendCallable,
     ) -> None:
         started = False
@@ -195,7 +200,7 @@ class Front:
             await send(message)
 
         try:
-            await self.administration(scope, route, request, body, receive, shield_last_send(noting))
+            await self.administration(scope, route, request, body, shield_last_send(noting))
         except Exception:
             if not started:
                 raise

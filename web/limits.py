@@ -13,7 +13,7 @@ destroys the refusal.
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import trio
 from hypercorn.typing import ASGIReceiveCallable
@@ -108,17 +108,42 @@ def _busy() -> ApiError:
     return ApiError("busy", message, retry_after=BUSY_RETRY_SECONDS)
 
 
+PEER = "postroom.peer"
+"""Where the state of a request's scope carries the connection's `Peer`."""
+
+
+class Peer(Protocol):
+    """What the connection knows of its client and ASGI has no message for."""
+
+    broken: bool
+    """Whether nothing can be sent to it any more. One that has only said that it sends no more may still be reading."""
+
+    @property
+    def waits_to_be_asked(self) -> bool:
+        """Whether it holds its body back until it is asked for it (`Expect: 100-continue`)."""
+
+    async def ask_for_body(self) -> None:
+        """Tell it to go on (100)."""
+
+
 class Incoming:
     """The body of one request, as it arrives.
 
     `declared` is its Content-Length in bytes, None when there is none. `framed_twice`: Content-Length
     together with Transfer-Encoding, which two servers in a row may read differently (trap 16); such a body
-    must not be read.
+    must not be read. A sender that waits to be asked is asked when the body is first wanted, so that one that is
+    refused without it is told at once.
     """
 
-    __slots__ = ("_ended", "_receive", "declared", "framed_twice", "received")
+    __slots__ = ("_ended", "_peer", "_receive", "declared", "framed_twice", "received")
 
-    def __init__(self, headers: Sequence[tuple[bytes, bytes]], receive: ASGIReceiveCallable) -> None:
+    def __init__(
+        self,
+        headers: Sequence[tuple[bytes, bytes]],
+        receive: ASGIReceiveCallable,
+        peer: Peer | None = None,
+    ) -> None:
+        """`peer` is the connection's, None where there is none to ask."""
         declared: int | None = None
         chunked = False
         for name, value in headers:
@@ -130,6 +155,7 @@ class Incoming:
         self.framed_twice = chunked and declared is not None
         self.received = 0
         self._receive = receive
+        self._peer = peer
         self._ended = not chunked and not declared
 
     @property
@@ -137,8 +163,19 @@ class Incoming:
         """Whether the whole body has been received."""
         return self._ended
 
+    @property
+    def broken(self) -> bool:
+        """Whether the client can hear nothing any more."""
+        return self._peer is not None and self._peer.broken
+
+    @property
+    def _held_back(self) -> bool:
+        return self._peer is not None and self._peer.waits_to_be_asked
+
     async def next(self) -> bytes:
         """Return the next piece, `b""` at the end. Raises `ClientGone`."""
+        if self._peer is not None and self._held_back and not self._ended:
+            await self._peer.ask_for_body()
         while not self._ended:
             message = await self._receive()
             if message["type"] != "http.request":
@@ -187,9 +224,11 @@ class Incoming:
 
     async def discard_small_rest(self) -> None:
         """Read and throw away a declared rest of at most `SMALL_REST_BYTES`, for at most
-        `SMALL_REST_SECONDS`.
+        `SMALL_REST_SECONDS`. Nothing of a body that is held back: it was not wanted.
         """
         if self.framed_twice or self.declared is None or self.declared - self.received > SMALL_REST_BYTES:
+            return
+        if self._held_back:
             return
         with trio.move_on_after(SMALL_REST_SECONDS):
             await self._discard()

@@ -3,6 +3,7 @@
 import msgspec
 
 from storage.records import Retention
+from web.hosts import host_of, is_loopback
 
 MIB = 1024 * 1024
 
@@ -11,7 +12,8 @@ class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Limits and switches of the HTTP side; sizes in bytes, times in seconds.
 
     `max_streams` counts open waits and streams together, `max_streams_per_inbox` those on one inbox. `retention`: a new
-    inbox gets it unless it is created with its own.
+    inbox gets it unless it is created with its own. `mcp_wait_keepalive_seconds`: None sends nothing before the answer.
+    `allowed_origins` as `scheme://host[:port]`, `allowed_hosts` without ports; both beside those of `public_url`.
     """
 
     bind: str = "127.0.0.1:8025"
@@ -26,11 +28,24 @@ class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
     header_bytes: int = 64 * 1024
     max_connections: int = 8192
     keep_alive_seconds: float = 75.0
+    head_timeout_seconds: float = 10.0
     stalled_reader_seconds: float = 20.0
     shutdown_seconds: float = 10.0
     max_streams: int = 1024
     max_streams_per_inbox: int = 64
+    mcp_enabled: bool = True
+    mcp_read_only: bool = False
+    mcp_empty_lists: bool = False
+    mcp_wait_cap_seconds: float = 50.0
+    mcp_wait_keepalive_seconds: float | None = None
+    allowed_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
     retention: Retention = Retention()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the server can be reached from this machine only."""
+        return is_loopback(host_of(self.bind) or "")
 
 
 def adopt(options: WebOptions, new: WebOptions) -> None:

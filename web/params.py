@@ -42,10 +42,31 @@ Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
 Cursor = Annotated[int, Meta(ge=0, le=MAX_SEQ)]
 Seq = Annotated[int, Meta(ge=1, le=MAX_SEQ)]
 Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
-Epoch = Annotated[str, Meta(max_length=100)]
+Epoch = Annotated[
+    str,
+    Meta(
+        max_length=100,
+        description="The epoch that your cursor came from: refused if the inbox has another one now.",
+    ),
+]
 EventType = Annotated[str, Meta(max_length=200)]
-Types = Annotated[tuple[EventType, ...], Meta(max_length=MAX_TYPES)]
+Types = Annotated[
+    tuple[EventType, ...],
+    Meta(max_length=MAX_TYPES, description="Only messages whose event_type is one of these."),
+]
 Time = Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-time"})]
+Bodies = Annotated[
+    bool, Meta(description="Include bodies, but for those over the inline limit (body_truncated).")
+]
+After = Annotated[
+    Cursor, Meta(description="Read forward: messages with a seq greater than this; 0 is the beginning.")
+]
+Before = Annotated[Seq, Meta(description="Read backward: messages with a seq less than this.")]
+Since = Annotated[Time, Meta(description="Received at this RFC 3339 time or later.")]
+Until = Annotated[Time, Meta(description="Received before this RFC 3339 time.")]
+Verified = Annotated[
+    bool, Meta(description="Only messages whose signature was right (true), or was not (false).")
+]
 
 
 class ListInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,14 +85,14 @@ class QueryMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     inbox: Slug
-    after: Cursor | None = None
-    before: Seq | None = None
+    after: After | None = None
+    before: Before | None = None
     limit: Limit = DEFAULT_LIMIT
     types: Types = ()
-    since: Time | None = None
-    until: Time | None = None
-    verified: bool | None = None
-    bodies: bool = False
+    since: Since | None = None
+    until: Until | None = None
+    verified: Verified | None = None
+    bodies: Bodies = False
     epoch: Epoch | None = None
 
     def check(self) -> None:
@@ -105,11 +126,13 @@ class WaitForMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """
 
     inbox: Slug
-    after: Cursor
+    after: After
     types: Types = ()
-    timeout_seconds: Annotated[int, Meta(ge=0, le=MAX_WAIT_SECONDS)] = DEFAULT_WAIT_SECONDS
+    timeout_seconds: Annotated[int, Meta(ge=0, le=MAX_WAIT_SECONDS, description="0 looks once.")] = (
+        DEFAULT_WAIT_SECONDS
+    )
     limit: Limit = DEFAULT_LIMIT
-    bodies: bool = False
+    bodies: Bodies = False
     epoch: Epoch | None = None
 
     def page_query(self, inbox_id: int, *, inline_limit: int, page_bytes: int) -> PageQuery:
@@ -157,6 +180,12 @@ class GetMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     inbox: Slug
     seq: Seq
     epoch: Epoch | None = None
+
+
+class EraseMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`DELETE /v1/inboxes/{slug}/messages/{seq}`."""
+
+    seq: Seq
 
 
 class ListTokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

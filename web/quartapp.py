@@ -4,6 +4,10 @@ The front has authenticated the caller, matched the raw path and read the body w
 sees the request. Quart routes on the *template* of the matched route, which the front puts into the scope as
 the path: the path that was authorised and the handler that runs cannot differ, whatever a decoded path would
 look like (trap 15). Nothing runs in the application's own nursery (trap 5).
+
+Quart is not told that a client has left, which would cancel its handler in the middle: a client that closes its
+sending side after the request has not left, and waits for what it asked for, a token perhaps that is shown this once.
+Handlers here are short; an answer that nobody reads is written and forgotten.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,6 +15,7 @@ from functools import partial
 from typing import Any, cast
 
 import quart
+import trio
 from hypercorn.typing import (
     ASGIReceiveCallable,
     ASGIReceiveEvent,
@@ -63,12 +68,11 @@ class Administration:
         route: Route,
         request: Request,
         body: bytes,
-        receive: ASGIReceiveCallable,
         send: ASGISendCallable,
     ) -> None:
-        """Answer one request. `body` is the whole of it; `receive` reports that the client has left."""
+        """Answer one request, whose body has been read."""
         inner = {**scope, "path": route.template, "raw_path": route.template.encode(), REQUEST_KEY: request}
-        await self.quart(cast(HTTPScope, inner), _replay(body, receive), send)
+        await self.quart(cast(HTTPScope, inner), _replay(body), send)
 
 
 def _view(route: Route, run: Run) -> Callable[[], Awaitable[quart.Response]]:
@@ -86,19 +90,17 @@ def _view(route: Route, run: Run) -> Callable[[], Awaitable[quart.Response]]:
     return view
 
 
-def _replay(body: bytes, receive: ASGIReceiveCallable) -> ASGIReceiveCallable:
-    """Return a `receive` that gives a body that has been read already, then what really comes: the
-    disconnect.
+def _replay(body: bytes) -> ASGIReceiveCallable:
+    """Return a `receive` that gives a body that has been read already, and then nothing more: Quart ends it with the
+    answer.
     """
     first: HTTPRequestEvent | None = {"type": "http.request", "body": body, "more_body": False}
 
     async def replay() -> ASGIReceiveEvent:
         nonlocal first
-        if first is not None:
-            given, first = first, None
-            return given
-        while (event := await receive())["type"] == "http.request":
-            pass  # the empty last message of the body
-        return event
+        if first is None:
+            await trio.sleep_forever()
+        given, first = first, None
+        return given
 
     return replay

@@ -52,9 +52,11 @@ async def send_answer(answer: Answer, incoming: Incoming, send: ASGISendCallable
 async def send_streamed(answer: StreamedAnswer, incoming: Incoming, send: ASGISendCallable) -> None:
     """Send a body piece by piece, at the reader's pace.
 
-    When the client leaves, the source is closed. When the source fails, the answer is left without its end,
-    and Hypercorn closes the connection: a body that is short of its length, never a short one that looks
-    whole.
+    A body of a known length goes on until it is whole or a piece cannot be sent: who has closed its sending side may
+    well be reading. One without a length, an event stream, lives as long as its client is there, and ends when that
+    says that nothing more comes (trap 14). Either way the source is closed. When the source fails, the answer is left
+    without its end, and Hypercorn closes the connection: a body that is short of its length, never a short one that
+    looks whole.
     """
     headers: Headers = [*EVERY_ANSWER, *answer.headers, (b"content-type", answer.content_type)]
     if answer.content_length is not None:
@@ -63,7 +65,8 @@ async def send_streamed(answer: StreamedAnswer, incoming: Incoming, send: ASGISe
 
         async def until_gone() -> None:
             await incoming.swallow()
-            nursery.cancel_scope.cancel()
+            if answer.content_length is None:
+                nursery.cancel_scope.cancel()
 
         nursery.start_soon(until_gone)
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -71,10 +74,13 @@ async def send_streamed(answer: StreamedAnswer, incoming: Incoming, send: ASGISe
             async with answer.pieces() as pieces:
                 async for piece in pieces:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    if incoming.broken:
+                        break
         except Exception as error:
             log.warning("a streamed answer was cut off", error=repr(error))
         else:
-            await _send_last(send, b"")
+            if not incoming.broken:
+                await _send_last(send, b"")
         nursery.cancel_scope.cancel()
 
 

@@ -6,11 +6,13 @@ that the route that was authorised is the route that runs. `web/reads.py` and `w
 """
 
 from collections.abc import Iterable
+from typing import NoReturn
 from urllib.parse import unquote
 
 import msgspec
 
-from web.http import Handler
+from web.errors import ApiError
+from web.http import Handler, Request
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -19,6 +21,15 @@ class Route(msgspec.Struct, frozen=True):
     method: str
     template: str
     handler: Handler
+
+
+def switched_off(routes: Iterable[Route], reason: str) -> tuple[Route, ...]:
+    """Return the same routes, all of which answer 404 with the reason."""
+
+    async def refuse(request: Request) -> NoReturn:
+        raise ApiError("not_found", reason)
+
+    return tuple(Route(route.method, route.template, refuse) for route in routes)
 
 
 class Found(msgspec.Struct, frozen=True):

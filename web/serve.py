@@ -22,6 +22,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, ConnectionState, LifespanState
 
 from web.options import WebOptions
+from web.upstream.accepting import accept_connections
 from web.upstream.connections import RECEIVE_BYTES, Connection, Connections
 from web.upstream.listening import listen
 
@@ -158,7 +159,9 @@ async def serve_http(
         await lifespan.wait_for_startup()
         outer.start_soon(connections.watch)
         async with trio.open_nursery() as serving, trio.open_nursery() as accepting:
-            await accepting.start(partial(trio.serve_listeners, handler, [listener], handler_nursery=serving))
+            await accepting.start(
+                accept_connections, listener, handler, serving, connections.shut_down_longest_idle
+            )
             task_status.started(at)
             await stopping.wait()
             await context.terminated.set()

@@ -2,8 +2,6 @@
 already counted in memory: asking costs no read of the store, and tells nothing of any single inbox.
 """
 
-from importlib.metadata import PackageNotFoundError, version
-
 import msgspec
 import trio
 
@@ -15,6 +13,7 @@ from web.options import WebOptions
 from web.routes import Route
 from web.slots import Slots
 from web.upstream.connections import Connections
+from web.version import VERSION
 
 
 class StoreFigures(msgspec.Struct, frozen=True):
@@ -94,7 +93,6 @@ class Stats:
         self._slots = slots
         self._connections = connections
         self._in_flight = in_flight
-        self._version = _version()
         self._started_at = trio.current_time()
 
     def routes(self) -> tuple[Route, ...]:
@@ -109,7 +107,7 @@ class Stats:
     def _figures(self) -> Figures:
         options, registry, health = self._options, self._service.registry, self._service.log.health
         return Figures(
-            version=self._version,
+            version=VERSION,
             uptime_seconds=round(trio.current_time() - self._started_at, 3),
             store=StoreFigures(
                 state=health.state,
@@ -145,10 +143,3 @@ class Stats:
                 limit_bytes=options.bodies_in_flight_bytes,
             ),
         )
-
-
-def _version() -> str:
-    try:
-        return version("postroom")
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return "unknown"

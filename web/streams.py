@@ -17,7 +17,8 @@ from web.http import Request, StreamedAnswer
 from web.options import WebOptions
 from web.params import StreamInboxes, StreamMessages, from_query
 from web.pulse import Pulse
-from web.reads import check_cursor, check_epoch, principal_of, readable
+from web.reading import check_cursor, check_epoch, readable
+from web.reads import principal_of
 from web.routes import Route
 from web.slots import Slots
 from web.stream import Place, Stream

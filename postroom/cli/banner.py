@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from postroom.bootstrap import DEMO_SLUG, Founded
-from postroom.cli.program import DEFAULT_URL
 from postroom.cli.terminal import safe
+from postroom.config import Config
 from storage.life import Finding, describe
 
 LAST_LINE = "Ctrl-C stops the server."
@@ -35,17 +35,25 @@ def program_name() -> str:
     return str(started_as) if relative.startswith("..") else relative
 
 
-def exports(url: str, admin_token: str | None) -> list[str]:
-    """Return the lines that let the client commands work in another terminal."""
-    lines = [] if url == DEFAULT_URL else [f"  export POSTROOM_URL={url}"]
-    if admin_token is not None:
-        lines.append(f"  export POSTROOM_TOKEN={admin_token}")
-    return lines
+def reached_at(url: str) -> str:
+    """Return the URL by which this machine reaches a server that listens at `url`; every address includes its own."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
-def started(url: str, data_dir: Path, founded: Founded, new_life: tuple[Finding, ...] = ()) -> str:
-    """Return what `serve` prints when it takes requests."""
-    lines = [f"Postroom listens on {safe(url)} and keeps its data in {safe(data_dir)}."]
+def exports(url: str, admin_token: str) -> list[str]:
+    """Return the two lines that let the client commands work in another terminal."""
+    return [f"  export POSTROOM_URL={reached_at(url)}", f"  export POSTROOM_TOKEN={admin_token}"]
+
+
+def started(url: str, config: Config, founded: Founded, new_life: tuple[Finding, ...] = ()) -> str:
+    """Return what `serve` prints when it takes requests. `url`: where it listens."""
+    lines = [f"Postroom listens on {safe(url)} and keeps its data in {safe(config.data_dir)}."]
+    if config.public_url is not None:
+        lines.append(f"Senders reach it at {safe(config.public_url)} (PUBLIC_URL).")
+    if not config.read_api_enabled:
+        lines.append(
+            "Reading is switched off (READ_API_ENABLED): it takes messages in, and can be administered."
+        )
     if new_life:
         lines += ["", describe(new_life)]
         if new_life == ("moved",):
@@ -60,7 +68,7 @@ def started(url: str, data_dir: Path, founded: Founded, new_life: tuple[Finding,
             "Then try:",
             "",
             f'  {name} send {DEMO_SLUG} --data \'{{"hello": "world"}}\'',
-            f"  {name} messages {DEMO_SLUG}",
+            *([f"  {name} messages {DEMO_SLUG}"] if config.read_api_enabled else []),
             f"  {name} inbox create",
         ]
     return "\n".join([*lines, "", LAST_LINE])

@@ -53,6 +53,7 @@ def create(
     body |= {**changes, "issue_token": not no_token}
     with remote.api() as api:
         answer = api.json("POST", "/v1/inboxes", body=body)
+    _warn_of_no_secret(answer)
     if remote.as_json:
         print_json(answer)
         return
@@ -63,6 +64,20 @@ def create(
             "\nA token that reads this inbox, shown this once:\n"
             f"  export POSTROOM_TOKEN={safe(answer['token'])}"
         )
+
+
+def _warn_of_no_secret(shown: dict[str, Any]) -> None:
+    """Say so when an inbox checks signatures and has nothing to check them with."""
+    if shown["verifier"] is None or shown["secrets"]:
+        return
+    rejects = shown["on_unverified"] == "reject"
+    fate = "refuses every message" if rejects else "stores every message as unverified"
+    slug = safe(shown["slug"])
+    click.echo(
+        f"postroom: {slug} has no secret yet, so it {fate}. Add one: "
+        f"postroom inbox secret add {slug} --secret-env NAME",
+        err=True,
+    )
 
 
 @inbox.command("list")
@@ -132,12 +147,16 @@ def show(remote: Remote, slug: str) -> None:
 @remote
 def set_(remote: Remote, slug: str, changes: dict[str, Any], no_response: bool) -> None:
     """Change settings of an inbox; what is not named stays. `none` takes a limit away."""
+    if no_response and "response" in changes:
+        raise Failure("give --no-response or the options of a response, not both.", EXIT_USAGE)
     if no_response:
         changes["response"] = None
     if not changes:
         raise Failure("name at least one setting to change (see --help).", EXIT_USAGE)
     with remote.api() as api:
-        _print(remote, api.json("PATCH", _route(slug), body=changes))
+        answer = api.json("PATCH", _route(slug), body=changes)
+    _warn_of_no_secret(answer)
+    _print(remote, answer)
 
 
 @inbox.command()

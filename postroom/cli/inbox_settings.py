@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from postroom.parsing import NOTHING, TIB, size
 R = TypeVar("R")
 
 _SIZE = size(1, 1024 * TIB)
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
 
 
 class Whole(click.ParamType[Any]):
@@ -111,7 +113,9 @@ def settings_options(command: Callable[..., R]) -> Callable[..., R]:
     """Add the options and pass `changes`, the part of a create or merge-patch body that they make."""
 
     @functools.wraps(command)
-    def wrapped(*args: Any, verifier_options: tuple[str, ...], **kwargs: Any) -> R:
+    def wrapped(
+        *args: Any, verifier_options: tuple[str, ...], response_headers: tuple[str, ...], **kwargs: Any
+    ) -> R:
         changes: dict[str, Any] = {}
         for name, place in _PLACES.items():
             value = kwargs.pop(name)
@@ -119,12 +123,21 @@ def settings_options(command: Callable[..., R]) -> Callable[..., R]:
                 _put(changes, place, None if value == NOTHING and name != "verifier" else value)
         if verifier_options:
             changes["verifier_options"] = named_values("--verifier-option", verifier_options)
+        if response_headers:
+            _put(changes, ("response", "headers"), _headers("--response-header", response_headers))
         return command(*args, changes=changes, **kwargs)
 
     decorated: Callable[..., R] = wrapped
     help_text = "An option of the verifier; VALUE is JSON, or text. May be repeated."
     decorated = click.option(
         "--verifier-option", "verifier_options", multiple=True, metavar="NAME=VALUE", help=help_text
+    )(decorated)
+    decorated = click.option(
+        "--response-header",
+        "response_headers",
+        multiple=True,
+        metavar="'NAME: VALUE'",
+        help="A header of that answer; may be repeated.",
     )(decorated)
     for flag, _, keywords in reversed(_OPTIONS):
         decorated = click.option(flag, **keywords)(decorated)
@@ -140,6 +153,23 @@ def named_values(option: str, pairs: tuple[str, ...]) -> dict[str, Any]:
             raise Failure(f"{option} takes NAME=VALUE, not {pair!r}.", EXIT_USAGE)
         values[name] = _json_or_text(text)
     return values
+
+
+def header_field(option: str, text: str) -> tuple[str, str]:
+    """Return name and value of an option that takes a header's line. Raises `Failure`."""
+    match = _HEADER.fullmatch(text)
+    if match is None:
+        raise Failure(f"{option} takes 'NAME: VALUE', not {text!r}.", EXIT_USAGE)
+    return match[1], match[2]
+
+
+def _headers(option: str, lines: tuple[str, ...]) -> dict[str, str]:
+    fields = [header_field(option, line) for line in lines]
+    names = [name.lower() for name, _ in fields]
+    for name, _ in fields:
+        if names.count(name.lower()) > 1:
+            raise Failure(f"{option} gives {name} twice.", EXIT_USAGE)
+    return dict(fields)
 
 
 def _put(target: dict[str, Any], place: tuple[str, ...], value: Any) -> None:

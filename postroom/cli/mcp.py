@@ -1,4 +1,4 @@
-"""`postroom mcp`: the MCP endpoint of a server for clients that start a program and talk to it over stdin and stdout."""
+"""`postroom mcp`: a server's MCP endpoint for clients that start a program and talk to it over stdin and stdout."""
 
 import functools
 from http import HTTPStatus

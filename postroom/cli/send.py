@@ -14,15 +14,16 @@ from typing import Any
 import click
 import httpx
 
-from postroom.cli.inbox_settings import named_values
+from postroom.cli.inbox_settings import header_field, named_values
 from postroom.cli.program import EXIT_USAGE, Failure, Remote, remote
 from postroom.cli.secrets import read_secret, secret_options
 from postroom.cli.terminal import print_json, safe
 from postroom.client import segment
 
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 _PATH = re.compile(r"(?:[/?][\x21-\x7e]*)?")
 STDIN = "-"
+FRAMING = ("content-length", "transfer-encoding")
+"""Headers that say how long the body is, which the body itself decides."""
 
 
 @click.command()
@@ -73,7 +74,10 @@ def send(
         raise Failure("--event, --delivery-id and the options of signing need --sign PRESET.", EXIT_USAGE)
     if secret_file == STDIN and data is None and file in (None, STDIN):
         raise Failure("the body and the secret cannot both come from standard input.", EXIT_USAGE)
-    fields = [_header(text) for text in headers]
+    fields = [header_field("--header", text) for text in headers]
+    framing = next((name for name, _ in fields if name.lower() in FRAMING), None)
+    if framing is not None:
+        raise Failure(f"--header cannot set {framing}: it follows from the body.", EXIT_USAGE)
     method = "PUT" if put else "POST"
     body = _body(file, data)
     if content_type is None and not any(name.lower() == "content-type" for name, _ in fields):
@@ -94,13 +98,6 @@ def send(
         )
     with remote.client() as client:
         _report(remote, slug, client.send(slug, path, fields, body, method))
-
-
-def _header(text: str) -> tuple[str, str]:
-    match = _HEADER.fullmatch(text)
-    if match is None:
-        raise Failure(f"--header takes 'NAME: VALUE', not {text!r}.", EXIT_USAGE)
-    return match[1], match[2]
 
 
 def _body(file: str | None, data: str | None) -> bytes:

@@ -8,7 +8,7 @@ import click
 
 from postroom.cli.banner import exports, started
 from postroom.cli.configured import configured, offline_options
-from postroom.cli.program import DEFAULT_URL, EXIT_FAILED, Failure, leaves
+from postroom.cli.program import EXIT_FAILED, Failure, leaves
 from postroom.cli.terminal import print_json, safe
 from postroom.config import Config
 
@@ -41,7 +41,7 @@ def serve(config: Config, again: Callable[[], Config], same_life: bool) -> None:
     logs.configure(config.log_format, config.log_level)
 
     def ready(start: "Started") -> None:
-        click.echo(started(start.url, config.data_dir, start.founded, start.new_life))
+        click.echo(started(start.url, config, start.founded, start.new_life))
 
     try:
         trio.run(functools.partial(run_server, config, ready=ready, again=again, same_life=same_life))
@@ -73,4 +73,4 @@ def init(config: Config, as_json: bool) -> None:
     click.echo(f"Created {safe(config.data_dir)}.")
     if founded.admin_token is not None:
         click.echo("The admin token, printed this once (only its hash is kept):\n")
-        click.echo("\n".join(exports(DEFAULT_URL, founded.admin_token)))
+        click.echo("\n".join(exports(f"http://{config.bind}", founded.admin_token)))

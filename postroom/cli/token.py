@@ -13,11 +13,12 @@ from postroom.cli.program import EXIT_USAGE, Failure, Remote, confirm, remote, y
 from postroom.cli.terminal import facts, print_json, safe, table, when
 from postroom.client import Client, Params, segment
 from postroom.config import Config
+from web.grammar import parse_time
 
 PAGE_ITEMS = 100
 """Tokens asked for at once: the server's own maximum."""
 
-_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
+_SPAN = re.compile(r"([0-9]{1,18})([smhdw])")
 _SPAN_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
@@ -26,13 +27,30 @@ def token() -> None:
     """Make, list, change and revoke tokens (needs an admin token)."""
 
 
-def _expiry(text: str | None) -> str | None:
-    """Return an RFC 3339 time for `30d` (from now) or a time as given."""
-    match = _SPAN.fullmatch(text) if text else None
-    if match is None:
-        return text
-    span = timedelta(seconds=int(match[1]) * _SPAN_SECONDS[match[2]])
-    return (datetime.now(UTC) + span).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _expiry(given: str | None) -> str | None:
+    """Return an RFC 3339 time for `30d` (from now) or a time as given. Raises `Failure`, also for a time that is past:
+    a token that ends before it is used is a mistake, and one that must end now is revoked.
+    """
+    if given is None:
+        return None
+    now = datetime.now(UTC)
+    span = _SPAN.fullmatch(given)
+    text = given
+    try:
+        if span is not None:
+            ends = now + timedelta(seconds=int(span[1]) * _SPAN_SECONDS[span[2]])
+            text = ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        ends_us = parse_time(text)
+    except OverflowError:
+        raise Failure(
+            f"--expires {given} is beyond the year 9999; leave it out for no end.", EXIT_USAGE
+        ) from None
+    except ValueError:
+        message = f"--expires takes a span such as 30d or 12h, or an RFC 3339 time, not {given!r}."
+        raise Failure(message, EXIT_USAGE) from None
+    if ends_us <= now.timestamp() * 1_000_000:
+        raise Failure(f"--expires {given} is no time to come; `token revoke` ends a token.", EXIT_USAGE)
+    return text
 
 
 def _scope(inboxes: tuple[str, ...], all_inboxes: bool) -> Any:

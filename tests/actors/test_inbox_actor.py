@@ -129,6 +129,22 @@ async def test_a_full_store_answers_not_stored_and_the_actor_goes_on() -> None:
         assert (await world.registry.ask(inbox, append())).seq == 2
 
 
+async def test_what_frees_space_does_not_stand_behind_what_needs_it() -> None:
+    def full(unit: Unit[Any]) -> None:
+        if unit.grows:
+            raise StorageFull("the disk is full")
+
+    store = MemoryStore()
+    async with running(store) as world:
+        inbox = await world.inbox()
+        await world.registry.ask(inbox, append())
+        store.fault = full
+        outcomes = await ask_many(world, inbox, [append(), Purge(), append()])
+        assert [type(outcome) for outcome in outcomes] == [StorageFull, int, StorageFull]
+        assert outcomes[1] == 1
+        assert await seqs(world, inbox) == []
+
+
 async def test_after_an_unknown_outcome_the_stored_row_decides() -> None:
     store = MemoryStore()
     async with running(store) as world:

@@ -147,6 +147,24 @@ async def test_watchers_whose_clients_do_not_read_lose_their_places(
         nursery.cancel_scope.cancel()
 
 
+async def test_places_that_come_free_exactly_when_the_time_is_up_break_nothing(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    for _ in range(20):  # which of the two is noticed first is the scheduler's choice
+        woken: list[int] = []
+        hold = trio.Event()
+        fanout = Fanout()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(fanout.run)
+            fanout.announce(await crowd(nursery, 3 * IN_FLIGHT, woken, hold), [])
+            await trio.testing.wait_all_tasks_blocked()
+            hold.set()
+            mock_clock.jump(PACE_SECONDS)
+            await trio.testing.wait_all_tasks_blocked()
+            assert sorted(woken) == list(range(3 * IN_FLIGHT))
+            nursery.cancel_scope.cancel()
+
+
 async def test_watchers_that_left_before_their_turn_take_no_place(mock_clock: trio.testing.MockClock) -> None:
     woken: list[int] = []
     fanout, ticket = Fanout(), Ticket()

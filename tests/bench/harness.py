@@ -31,7 +31,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     """How long to measure. `requests` is for one round of one contender.
 
     `long_rounds`: of a case whose round takes most of a minute. `waits`, `streams`: held open at once, and left alone
-    for `idle_seconds`. `large_inbox`: its messages.
+    for `idle_seconds`. `crowd`: waits that one message wakes. `large_inbox`: its messages.
     """
 
     rounds: int
@@ -40,6 +40,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     waits: int
     streams: int
     idle_seconds: float
+    crowd: int
     large_inbox: int
 
 
@@ -53,6 +54,7 @@ FULL = Effort(
     waits=5000,
     streams=1000,
     idle_seconds=IDLE_SECONDS,
+    crowd=1000,
     large_inbox=1_000_000,
 )
 QUICK = Effort(
@@ -62,6 +64,7 @@ QUICK = Effort(
     waits=500,
     streams=100,
     idle_seconds=IDLE_SECONDS,
+    crowd=1000,
     large_inbox=100_000,
 )
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,9 @@ START_SECONDS = 30.0
 
 STOP_SECONDS = 15.0
 """A little more than Postroom's own SHUTDOWN_SECONDS; then it is killed."""
+
+DYING_SECONDS = 2.0
+"""When a measurement fails, so long is waited for its servers to say that they are the reason."""
 
 POLL_SECONDS = 0.02
 
@@ -82,7 +85,11 @@ def running(
     except ServerFailed:
         raise  # it says so itself
     except Exception as error:
-        error.add_note(f"{name} said last:\n{_tail(log)}")
+        # A server that is going down closes its connections first, and says why last.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(DYING_SECONDS)
+        state = "still runs" if process.poll() is None else f"ended by itself ({process.returncode})"
+        error.add_note(f"{name} {state} and said last:\n{_tail(log)}")
         raise
     finally:
         _stop(process)

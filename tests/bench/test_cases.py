@@ -16,6 +16,7 @@ SMALL = Effort(
     waits=200,
     streams=100,
     idle_seconds=0.1,
+    crowd=100,
     large_inbox=20_000,
 )
 
@@ -25,6 +26,7 @@ FIGURES = {
     "wakeup": {"wakeup.p50", "wakeup.p99"},
     "fanout": {"fanout.sender", "fanout.others", "fanout.each_wait"},
     "pages": {"pages.forward", "pages.backward", "pages.rare_type", "pages.time"},
+    "mcp": {"mcp.calls"},
 }
 
 

@@ -23,12 +23,17 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class Reply:
-    """One answer. Header names are in lower case, as h11 gives them."""
+    """One answer. Header names are in lower case, as h11 gives them; `interim` are the informational answers (1xx)
+    that came before it.
+    """
 
-    def __init__(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    def __init__(
+        self, status: int, headers: list[tuple[bytes, bytes]], body: bytes, interim: tuple[int, ...] = ()
+    ) -> None:
         self.status = status
         self.headers = headers
         self.body = body
+        self.interim = interim
 
     def header(self, name: bytes) -> bytes | None:
         """Return the one value of a header, None when there is none."""
@@ -90,9 +95,12 @@ class Line:
         parser = self._parser(method, whole=True)
         head: h11.Response | None = None
         body: list[bytes] = []
+        interim: list[int] = []
         while True:
             event = self._next(parser)
-            if isinstance(event, h11.Response):
+            if isinstance(event, h11.InformationalResponse):
+                interim.append(event.status_code)
+            elif isinstance(event, h11.Response):
                 head = event
             elif isinstance(event, h11.Data):
                 body.append(bytes(event.data))
@@ -103,7 +111,7 @@ class Line:
         assert head is not None
         self._rest = parser.trailing_data[0]
         headers = [(bytes(key), bytes(value)) for key, value in head.headers]
-        return Reply(head.status_code, headers, b"".join(body))
+        return Reply(head.status_code, headers, b"".join(body), tuple(interim))
 
     def ended(self) -> bool:
         """Wait until the server has closed the connection; False when it sends something instead."""

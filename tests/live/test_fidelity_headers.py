@@ -172,14 +172,44 @@ def test_expect_100_continue_works_for_a_chunked_body(api: Api, sender: Sender) 
 
 
 @pytest.mark.parametrize(
-    ("slug", "length", "status"),
-    [("", b"10485761", 413), ("nobody-here", b"2", 404)],
-    ids=["too large", "unknown"],
+    ("target", "headers", "status"),
+    [
+        (b"/in/demo", [(b"Content-Length", b"50000000")], 413),
+        (b"/in/demo", [(b"Content-Length", b"2"), (b"Transfer-Encoding", b"chunked")], 400),
+        (b"/in/nobody-here", [(b"Content-Length", b"2")], 404),
+        (b"/in/nobody-here", [(b"Transfer-Encoding", b"chunked")], 404),
+        (b"/v1/inboxes", [(b"Content-Length", b"2")], 401),
+        (b"/healthz", [(b"Content-Length", b"2")], 405),
+        (b"/nowhere", [(b"Content-Length", b"2")], 404),
+    ],
+    ids=["too large", "framed twice", "unknown", "unknown and chunked", "no token", "method", "nowhere"],
 )
 def test_a_sender_that_asks_first_is_refused_without_being_told_to_go_on(
-    api: Api, sender: Sender, slug: str, length: bytes, status: int
+    sender: Sender, target: bytes, headers: Headers, status: int
 ) -> None:
-    lines = [(b"Expect", b"100-continue"), (b"Content-Length", length)]
     with sender.line() as line:
-        line.send(head(b"POST", ingest(slug or api.inbox()), lines))
-        assert line.reply().status == status  # `reply` takes no interim answer
+        line.send(head(b"POST", target, [(b"Expect", b"100-continue"), *headers]))
+        reply = line.reply()
+    assert (reply.status, reply.interim) == (status, ())
+    assert reply.header(b"connection") == b"close"
+
+
+def test_a_sender_that_does_not_wait_to_be_told_is_told_nothing(api: Api, sender: Sender) -> None:
+    slug = api.inbox()
+    lines = [(b"Expect", b"100-continue"), (b"Content-Length", b"2")]
+    reply = sender.exchange(head(b"POST", ingest(slug), lines) + b"[]")
+    assert (reply.status, reply.interim) == (200, ())
+
+
+def test_an_administrator_that_asks_first_is_told_to_go_on(api: Api, sender: Sender) -> None:
+    body = b'{"issue_token": true}'
+    lines = [
+        (b"Authorization", f"Bearer {api.token}".encode()),
+        (b"Expect", b"100-continue"),
+        (b"Content-Length", b"%d" % len(body)),
+    ]
+    with sender.line() as line:
+        line.send(head(b"POST", b"/v1/inboxes", lines))
+        assert line.interim() == 100
+        line.send(body)
+        assert line.reply().status == 201

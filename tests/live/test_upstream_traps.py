@@ -155,8 +155,8 @@ async def test_a_slow_body_gets_408(tmp_path: Path) -> None:
     assert reply.header("connection") == "close"
 
 
-async def test_a_slow_head_is_closed_as_idle(tmp_path: Path) -> None:
-    async with stack(tmp_path, keep_alive_seconds=0.2) as served, await served.connect() as client:
+async def test_a_slow_head_is_closed(tmp_path: Path) -> None:
+    async with stack(tmp_path, head_timeout_seconds=0.2) as served, await served.connect() as client:
         with trio.fail_after(5):
             await client.send(b"POST /in/demo HTTP/1.1\r\nHost: te")
             await client.until_closed()
@@ -171,13 +171,13 @@ async def test_a_client_that_waits_for_its_answer_is_not_idle(tmp_path: Path) ->
         return Answer(200, b"at last")
 
     async with (
-        stack(tmp_path, hot=(Route("GET", "/v1/wait", wait),), keep_alive_seconds=0.05) as served,
+        stack(tmp_path, hot=(Route("GET", "/v1/wait", wait),), keep_alive_seconds=0.5) as served,
         await served.connect() as client,
-        await served.connect() as idle,
     ):
-        with trio.fail_after(5):
+        with trio.fail_after(10):
             await client.send(head("GET", "/v1/wait", [await served.admin()]))
-            await idle.until_closed()  # by now the waiting one has been silent for as long
+            async with await served.connect() as idle:
+                await idle.until_closed()  # by now the waiting one has been silent for longer
             released.set()
             assert (await client.reply("GET")).body == b"at last"
 

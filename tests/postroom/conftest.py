@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from postroom.__main__ import program
+from postroom.cli.commands import program
 from tests.postroom.serverproc import ServerProcess
 
 Command = Callable[..., Result]

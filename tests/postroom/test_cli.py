@@ -197,6 +197,46 @@ def test_lists_are_complete_beyond_one_page(server: ServerProcess, command: Comm
     assert len({token["token_id"] for token in tokens}) == len(tokens)
 
 
+def test_one_message_is_erased_for_good(command: Command) -> None:
+    fine(command("inbox", "create", "erasing", "--no-token"))
+    for text in ("keep", "erase"):
+        fine(command("send", "erasing", "--data", text))
+    assert fine(command("erase", "erasing", "2", "--yes")) == "Erased message 2 of erasing.\n"
+    assert "not_found" in sentence(command("message", "erasing", "2"), 5)
+    assert "as message 3 (" in fine(command("send", "erasing", "--data", "next"))
+    assert json.loads(fine(command("erase", "erasing", "1", "--yes", "--json"))) == {
+        "inbox": "erasing",
+        "erased": 1,
+    }
+    assert "not_found" in sentence(command("erase", "erasing", "9223372036854775807", "--yes"), 5)
+    assert "from 1 to" in sentence(command("erase", "erasing", "9223372036854775808", "--yes"), 1)
+
+
+def test_an_inbox_answers_with_headers_of_its_own(server: ServerProcess, command: Command) -> None:
+    words = ["--response-header", "X-Queue: orders", "--response-header", "X-Empty:"]
+    fine(command("inbox", "create", "headers", "--no-token", *words))
+    with Client(server.url, None) as sender:
+        answer = sender.send("headers", "", [], b"x")
+    assert (answer.headers["x-queue"], answer.headers["x-empty"]) == ("orders", "")
+    shown = json.loads(fine(command("inbox", "set", "headers", "--no-response", "--json")))
+    assert shown["response"] is None
+
+
+def test_an_inbox_that_can_verify_nothing_yet_says_so(command: Command) -> None:
+    created = command("inbox", "create", "secretless", "--verifier", "github", "--json")
+    assert json.loads(fine(created))["slug"] == "secretless"
+    assert "secretless has no secret yet, so it stores every message as unverified" in created.stderr
+    assert "postroom inbox secret add secretless --secret-env NAME" in created.stderr
+    changed = command("inbox", "set", "secretless", "--on-unverified", "reject")
+    fine(changed)
+    assert "refuses every message" in changed.stderr
+    fine(command("inbox", "secret", "add", "secretless", "--secret-env", "HOOK", HOOK="s3cret"))
+    changed = command("inbox", "set", "secretless", "--on-unverified", "store")
+    fine(changed)
+    assert changed.stderr == ""
+    assert command("inbox", "create", "verifierless").stderr == ""
+
+
 # -- tokens --------------------------------------------------------------------------------------------------
 
 
@@ -226,7 +266,21 @@ def test_a_token_is_made_listed_changed_and_revoked(command: Command) -> None:
         (["token", "set", "x"], "name at least one thing"),
         (["send", "demo", "--data", "x", "--path", "a"], "--path begins with /"),
         (["send", "demo", "--data", "x", "--header", "no colon"], "--header takes"),
+        (["send", "demo", "--data", "x", "--header", "Content-Length: 100"], "cannot set Content-Length"),
+        (["send", "demo", "--data", "x", "--header", "transfer-encoding: chunked"], "follows from the body"),
+        (["send", "demo", "--data", "x", "--header", "X: a\x01b"], "--header takes"),
         (["send", "demo", "--data", "x", "--event", "push"], "need --sign"),
+        (["inbox", "set", "demo", "--no-response", "--response-body", "hi"], "not both"),
+        (["inbox", "set", "demo", "--no-response", "--response-header", "X-A: 1"], "not both"),
+        (["inbox", "set", "demo", "--response-header", "X-A"], "--response-header takes"),
+        (["inbox", "set", "demo", "--response-header", "X-A: 1", "--response-header", "x-a: 2"], "twice"),
+        (["token", "create", "--all-inboxes", "--expires", "99999999d"], "beyond the year 9999"),
+        (["token", "create", "--all-inboxes", "--expires", "999999999999999999w"], "beyond the year 9999"),
+        (["token", "create", "--all-inboxes", "--expires", "0d"], "no time to come"),
+        (["token", "create", "--all-inboxes", "--expires", "2020-01-01T00:00:00Z"], "no time to come"),
+        (["token", "set", "x", "--expires", "0s"], "no time to come"),
+        (["token", "create", "--all-inboxes", "--expires", "soon"], "such as 30d"),
+        (["erase", "demo", "1"], "--yes"),
         (["send", "demo", "--data", "x", "--sign", "nobody", "--secret", "x"], "cannot sign (verifier)"),
         (["send", "demo", "--data", "x", "--sign", "github"], "--secret-env"),
         (["send", "demo", "/nowhere/at/all"], "No such file or directory"),

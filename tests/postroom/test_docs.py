@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from postroom.__main__ import program
 from postroom.cli import program as exits
+from postroom.cli.commands import program
 from postroom.parsing import readable
 from postroom.settings import SETTINGS
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from tests.postroom.serverproc import ServerProcess
-from tests.postroom.tour import README, as_printed, differences
+from tests.postroom.tour import BLOCK, PAGES, README, as_printed, commands_of, differences
 
 FIRST_SCREEN_LINES = 24
 
@@ -13,6 +13,23 @@ def test_the_tour_prints_what_the_page_says(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as server:
         for command, said, real in differences(README, as_printed, server):
             assert said == real, command
+
+
+def test_the_tour_begins_with_the_line_that_lets_the_shell_find_the_program() -> None:
+    [(first, _)] = commands_of(BLOCK.findall(README.read_text())[0][1])
+    assert first == 'export PATH="$PWD/.venv/bin:$PATH"'
+
+
+def test_no_inbox_is_created_on_two_pages() -> None:
+    """A reader may follow one page after the other, on one server."""
+    made: dict[str, set[str]] = {}
+    for page, _ in PAGES:
+        for block in BLOCK.findall(page.read_text()):
+            for command, _ in commands_of(block[1]):
+                for slugs in re.findall(r'inbox create ([a-z]\S*)|"slug": "([a-z]\S*)"', command):
+                    made.setdefault("".join(slugs), set()).add(page.name)
+    assert {"repo", "orders", "builds", "news"} <= set(made)
+    assert not {slug: pages for slug, pages in made.items() if len(pages) > 1}
 
 
 def test_the_first_screen_has_exactly_two_commands() -> None:

@@ -1,11 +1,17 @@
 """The life of a server as its operator sees it: first start, next starts, a lost token, a second server."""
 
 import json
+import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from postroom.bootstrap import Founded
+from postroom.cli.banner import exports, started
+from postroom.config import load
 from tests.postroom.conftest import run
 from tests.postroom.serverproc import ServerProcess, clean_environment
 
@@ -39,6 +45,87 @@ def test_the_first_start_prints_the_token_once_and_three_commands_that_work(tmp_
         listed = run("messages", "demo", "--json", POSTROOM_URL=again.url, POSTROOM_TOKEN=token)
         assert [message["seq"] for message in json.loads(listed.stdout)["messages"]] == [1]
     assert again.exit_code == 0
+
+
+def test_the_first_start_prints_both_lines_on_the_usual_port_too() -> None:
+    config = load(environment={}, flags={})
+    said = started(
+        "http://127.0.0.1:8025", config, Founded(is_new=True, admin_token="prm_admin_x", demo=True)
+    )
+    assert "  export POSTROOM_URL=http://127.0.0.1:8025\n  export POSTROOM_TOKEN=prm_admin_x\n" in said
+
+
+@pytest.mark.parametrize(
+    ("listens", "reached"),
+    [
+        ("http://0.0.0.0:8025", "http://127.0.0.1:8025"),
+        ("http://[::]:8025", "http://[::1]:8025"),
+        ("http://10.0.0.1:8025", "http://10.0.0.1:8025"),
+    ],
+)
+def test_the_address_to_export_is_one_that_can_be_called(listens: str, reached: str) -> None:
+    assert exports(listens, "x")[0] == f"  export POSTROOM_URL={reached}"
+
+
+def test_a_server_with_a_public_url_says_where_it_listens_and_where_senders_reach_it(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data", PUBLIC_URL="https://hooks.example/post/") as server:
+        said = "\n".join(server.said)
+        assert server.url.startswith("http://127.0.0.1:")
+        assert "Senders reach it at https://hooks.example/post (PUBLIC_URL)." in said
+        assert f"export POSTROOM_URL={server.url}" in said
+        create = run("inbox", "create", "--json", POSTROOM_URL=server.url, POSTROOM_TOKEN=server.token)
+        assert json.loads(create.stdout)["ingest_url"].startswith("https://hooks.example/post/in/")
+
+
+def test_a_server_whose_reading_is_off_recommends_no_reading_and_says_why(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data", READ_API_ENABLED="false") as server:
+        said = "\n".join(server.said)
+        assert "Reading is switched off (READ_API_ENABLED)" in said
+        assert "messages demo" not in said
+        access = {"POSTROOM_URL": server.url, "POSTROOM_TOKEN": server.token}
+        assert run("send", "demo", "--data", "{}", **access).exit_code == 0
+        assert run("inbox", "show", "demo", **access).exit_code == 0
+        for words in (
+            ["messages", "demo"],
+            ["message", "demo", "1"],
+            ["raw", "demo", "1"],
+            ["wait", "demo", "--after", "0"],
+            ["tail", "-f", "demo"],
+            ["inbox", "list"],
+        ):
+            refused = run(*words, **access)
+            assert refused.exit_code == 5, words
+            assert "Reading is switched off on this server (READ_API_ENABLED)." in refused.stderr
+        stranger = run("messages", "demo", POSTROOM_URL=server.url, POSTROOM_TOKEN="x")
+        assert stranger.exit_code == 4, "who is no caller is told nothing of the server"
+
+
+@pytest.mark.parametrize("module", ["click", "httpx", "postroom.cli.commands", "trio", "web.app"])
+def test_ctrl_c_during_the_start_ends_in_one_sentence(tmp_path: Path, module: str) -> None:
+    """Python itself says what it has just imported, so the signal falls into the middle of the start."""
+    words = ["serve", "--data-dir", str(tmp_path / "data"), "--bind", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "postroom", *words],
+        env=clean_environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        sent = False
+        said = []
+        for line in process.stderr:
+            if not line.startswith("import time:"):
+                said.append(line)
+            elif not sent and line.split("|")[-1].strip() == module:
+                process.send_signal(signal.SIGINT)
+                sent = True
+        assert sent
+        assert process.wait(COMMAND_SECONDS) in (0, 130)
+    if process.returncode == 130:
+        assert said[-1] == "postroom: interrupted.\n"
+    assert "Traceback" not in "".join(said)
 
 
 def test_init_makes_the_directory_that_serve_then_uses(tmp_path: Path) -> None:

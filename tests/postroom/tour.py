@@ -4,7 +4,8 @@ A block that is executed is a fenced one of the kind `console` after the comment
 `$ ` are commands, those with `> ` directly below continue them, what follows is their output. All blocks of a page
 are one session: one server, one shell, one empty directory. A fenced block after `<!-- file: NAME -->` is a
 file in that directory. Ids and times differ from run to run and are compared by kind; the address is
-shown as the default one, tokens are cut.
+shown as the default one, tokens are cut. The directory has a `.venv`, as a checkout has; a page that sets the
+PATH itself gets no other help with finding the program.
 
 `python -m tests.postroom.tour` starts a server for each page, runs it and writes the real output into the page.
 """
@@ -25,6 +26,7 @@ API = ROOT / "docs" / "api.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 SHELL_SECONDS = 60
 DEFAULT_ADDRESS = "127.0.0.1:8025"
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 Layout = Callable[[str], str]
 """How the output of a command is shown on the page."""
@@ -86,8 +88,10 @@ def play(
     """Run the commands of all blocks in one shell and return each with its real output."""
     steps = [[command for command, _ in commands_of(block)] for block in blocks]
     script = "exec 2>&1\n" + "".join(f"{command}\necho '{_END}'\n" for block in steps for command in block)
-    path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    helped = "export PATH=" not in script
+    path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}" if helped else SYSTEM_PATH
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / ".venv").symlink_to(sys.prefix)
         for name, content in files:
             (Path(folder) / name).write_text(content)
         shell = subprocess.run(

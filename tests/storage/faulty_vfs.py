@@ -1,8 +1,8 @@
 """A disk that fails when told: a SQLite VFS in Python over the real one.
 
-Faults are armed by a test and name the operation (`open`, `write`, `sync`, `truncate`), the file by the end of its name
-(`""` any, `.db` the database, `-wal` the log), how many such operations still succeed and how many fail then. A
-`capacity` makes writes beyond so many bytes of all files fail as a full disk does.
+Faults are armed by a test and name the operation (`open`, `read`, `write`, `sync`, `truncate`), the file by the end of
+its name (`""` any, `.db` the database, `-wal` the log), how many such operations still succeed and how many fail then.
+A `capacity` makes writes beyond so many bytes of all files fail as a full disk does.
 """
 
 import itertools
@@ -102,6 +102,7 @@ class FaultyFile(apsw.VFSFile):
 
     def xRead(self, amount: int, offset: int) -> bytes:
         self._disk.bytes_read += amount
+        self._disk.meet("read", self._path)
         return super().xRead(amount, offset)
 
     def xWrite(self, data: bytes, offset: int) -> None:

@@ -8,12 +8,12 @@ import apsw
 
 from storage.engine import Job, connect_reader
 from storage.lock import DATABASE_NAME, prepare_directory
+from storage.opening import open_upkeep
 from storage.options import StorageOptions
 from storage.protocols import Lane, Tx
 from storage.records import InboxRecord
 from storage.snapshot import SqliteSnapshot
 from storage.space import RESERVE_NAME
-from storage.sqlite import open_upkeep
 from storage.writer import Writer
 from tests.contract.builders import Do, entry, new_inbox, put
 from tests.storage.faulty_vfs import FaultyDisk
@@ -22,13 +22,14 @@ RESERVE_BYTES = 1024 * 1024
 
 
 class Rig:
-    """The store without its threads. `seconds` is its steady clock, `disk` its disk."""
+    """The store without its threads. `seconds` is its steady clock, `disk` its disk; `arm` prepares that."""
 
     def __init__(self, directory: Path, **options: Any) -> None:
         self.directory = directory
         self.disk = FaultyDisk()
         self.disk.reserve = directory / RESERVE_NAME
         self.disk.capacity = options.pop("capacity", None)
+        options.pop("arm", lambda _: None)(self.disk)
         self.seconds = 1_000.0
         self.options = StorageOptions(data_dir=directory, **{"reserve_bytes": RESERVE_BYTES, **options})
         prepare_directory(directory, create=True)

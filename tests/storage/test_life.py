@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from storage.errors import DataDirectoryError
-from storage.life import NOTE_SECONDS, describe, judge
+from storage.life import NOTE_SECONDS, check, describe, judge
 from storage.lifefile import LIFE_NAME, SLOT_BYTES, Life, LifeFile, Place
 from storage.lock import DATABASE_NAME
+from storage.opening import open_upkeep
 from storage.options import StorageOptions
-from storage.sqlite import open_offline, open_store, open_upkeep
+from storage.sqlite import open_offline, open_store
 from storage.upkeep import Upkeep
 from storage.writer import Writer
 from tests.contract.builders import Do, create, new_inbox
@@ -394,3 +395,19 @@ async def test_a_damaged_copy_is_not_served(tmp_path: Path) -> None:
     database.write_bytes(content)
     with pytest.raises(DataDirectoryError, match="damaged; restore a backup"):
         await start(tmp_path)
+
+
+def test_a_check_that_takes_long_says_so_in_the_log(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.inbox()
+    monkeypatch.setattr("storage.life.CHECK_STEPS", 1)
+    seconds = iter(range(1_000_000))
+    with caplog.at_level("WARNING"):
+        check(rig.upkeep.db, "data", lambda: float(next(seconds)))
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0] == "still checking all of the database in data, for 10 s so far"
+    assert len(told) > 1
+    caplog.clear()
+    check(rig.upkeep.db, "data", lambda: 0.0)
+    assert caplog.records == []

@@ -138,7 +138,7 @@ def test_a_directory_that_cannot_be_looked_at_is_no_place_to_grow(rig: Rig) -> N
 def test_the_reserve_itself_counts_as_room(rig: Rig, held: bool) -> None:
     free = BATCH_ROOM_BYTES if held else BATCH_ROOM_BYTES + RESERVE_BYTES
     space = Space(rig.directory, RESERVE_BYTES, None, lambda _: free)
-    space.held = held
+    space.held_bytes = RESERVE_BYTES if held else 0
     assert space.shortage(0) == ""
     space._free = lambda _: free - 1
     assert space.shortage(0)

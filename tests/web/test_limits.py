@@ -19,6 +19,7 @@ from web.limits import (
     BodiesInFlight,
     ClientGone,
     Incoming,
+    Peer,
 )
 from web.spool import MEMORY_BYTES, Spool
 
@@ -76,7 +77,9 @@ def test_a_refused_share_gives_back_only_what_it_holds() -> None:
 
 
 def incoming(
-    events: Iterable[bytes | None], headers: list[tuple[bytes, bytes]] | None = None
+    events: Iterable[bytes | None],
+    headers: list[tuple[bytes, bytes]] | None = None,
+    peer: Peer | None = None,
 ) -> tuple[Incoming, list[int]]:
     """Return a body that arrives in these pieces; None is the client's leaving. Then nothing comes any
     more."""
@@ -94,7 +97,7 @@ def incoming(
         return {"type": "http.request", "body": piece, "more_body": piece != b""}
 
     fields = [(b"transfer-encoding", b"chunked")] if headers is None else headers
-    return Incoming(fields, receive), asked
+    return Incoming(fields, receive, peer), asked
 
 
 def declared(length: int) -> list[tuple[bytes, bytes]]:
@@ -155,6 +158,37 @@ async def test_the_rest_of_a_refused_body_is_read_for_a_bounded_time(
     await body.discard_rest()
     assert body.received == 1_000
     assert trio.current_time() - began == pytest.approx(LINGER_SECONDS)
+
+
+# -- a sender that waits to be asked ----------------------------------------------------------------------
+
+
+class Asking:
+    """A client that sends its body when it is asked for it."""
+
+    def __init__(self) -> None:
+        self.broken = False
+        self.waits_to_be_asked = True
+
+    async def ask_for_body(self) -> None:
+        self.waits_to_be_asked = False
+
+
+async def test_a_sender_is_asked_when_its_body_is_first_wanted() -> None:
+    peer = Asking()
+    asked, _ = incoming([b"12", b"345"], declared(5), peer)
+    asked.check_declared(10)
+    assert peer.waits_to_be_asked
+    assert await asked.whole(10, 5) == b"12345"
+    assert not peer.waits_to_be_asked
+
+
+async def test_a_sender_whose_body_is_not_wanted_is_not_asked_for_the_rest() -> None:
+    peer = Asking()
+    unwanted, receives = incoming([], declared(5), peer)
+    await unwanted.discard_small_rest()
+    assert peer.waits_to_be_asked
+    assert receives == []
 
 
 # -- the spool ----------------------------------------------------------------------------------------------

@@ -74,6 +74,72 @@ async def test_an_idle_connection_lives_for_the_keep_alive_and_no_longer(
         await served.connections.wait_until_none()
 
 
+async def test_a_head_must_be_whole_in_time_however_it_trickles(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with wire(tmp_path, head_timeout_seconds=10) as served, served.connect() as client:
+        await client.send(b"GET /healthz HTTP/1.1\r\n")
+        for piece in (b"Host: x\r\n", b"X-A: 1\r\n"):
+            await trio.testing.wait_all_tasks_blocked()
+            mock_clock.jump(4)
+            await client.send(piece)
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.connections.live
+        mock_clock.jump(3)
+        await client.until_closed()
+        await served.connections.wait_until_none()
+
+
+async def test_the_time_of_a_later_head_begins_with_its_first_byte(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with (
+        wire(tmp_path, head_timeout_seconds=10, keep_alive_seconds=75) as served,
+        served.connect() as client,
+    ):
+        assert (await client.request("GET", "/healthz")).status == 200
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(60)
+        await client.send(b"GET /healthz HTTP/1.1\r\n")
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(9)
+        await client.send(b"Host: x\r\n\r\n")
+        assert (await client.reply("GET")).status == 200
+        await client.send(b"GET")
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(11)
+        await client.until_closed()
+        await served.connections.wait_until_none()
+
+
+async def test_a_line_break_after_a_request_is_no_head(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with (
+        wire(tmp_path, head_timeout_seconds=10, keep_alive_seconds=75) as served,
+        served.connect() as client,
+    ):
+        await client.send(head("GET", "/healthz") + b"\r\n")
+        assert (await client.reply("GET")).status == 200
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(60)
+        assert (await client.request("GET", "/healthz")).status == 200
+
+
+async def test_only_a_connection_that_has_been_idle_for_a_while_makes_room(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with wire(tmp_path) as served, served.connect() as older, served.connect() as younger:
+        for client in (older, younger):
+            assert (await client.request("GET", "/healthz")).status == 200
+            await trio.testing.wait_all_tasks_blocked()
+            mock_clock.jump(0.6)
+        assert served.connections.shut_down_longest_idle()
+        await older.until_closed()
+        assert not served.connections.shut_down_longest_idle(), "the other one is too young"
+        assert (await younger.request("GET", "/healthz")).status == 200
+
+
 @pytest.mark.parametrize(
     ("bind", "parsed"),
     [("127.0.0.1:8025", ("127.0.0.1", 8025)), ("[::1]:0", ("::1", 0)), ("localhost:1", ("localhost", 1))],

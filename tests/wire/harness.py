@@ -24,10 +24,11 @@ from storage.memory import MemoryStore
 from storage.records import InboxRecord, InboxSettings, NewInbox, TokenKind
 from tests.actors.world import World, running
 from tests.wire.client import Client
-from web.app import read_routes
+from web.app import mcp_endpoint, read_routes
 from web.auth import Authenticator
 from web.front import Front
 from web.health import Health
+from web.http import Handler
 from web.ingest import Ingest
 from web.options import WebOptions
 from web.pulse import Pulse
@@ -125,6 +126,7 @@ def front_of(
     *,
     hot: Sequence[Route] = (),
     administration: Sequence[Route] = (),
+    mcp: Handler | None = None,
 ) -> Front:
     """Return the application over a world of actors; also for tests that serve it on a socket."""
     return Front(
@@ -135,6 +137,7 @@ def front_of(
         administration=administration,
         options=web,
         stopping=stopping,
+        mcp=mcp,
     )
 
 
@@ -149,18 +152,20 @@ async def wire(
     stopping: trio.Event | None = None,
     **options: Any,
 ) -> AsyncIterator[Wire]:
-    """Run the stack; `options` are those of `WebOptions`, `reading` adds the routes of reading. At the end every
-    connection is shut down.
+    """Run the stack; `options` are those of `WebOptions`, `reading` adds the routes of reading and
+    `/mcp`. At the end every connection is shut down.
     """
     web = WebOptions(**options)
     slots = Slots(web.max_streams, web.max_streams_per_inbox)
     ends = trio.Event() if stopping is None else stopping
     async with running(store) as world, trio.open_nursery() as nursery:
+        mcp: Handler | None = None
         if reading:
             pulse = Pulse()
             nursery.start_soon(pulse.run)
             hot = (*hot, *read_routes(world.service, web, slots, pulse))
-        front = front_of(world, spool_dir, web, ends, hot=hot, administration=administration)
+            mcp = mcp_endpoint(world.service, web, slots)
+        front = front_of(world, spool_dir, web, ends, hot=hot, administration=administration, mcp=mcp)
         lifespan = Lifespan(ASGIWrapper(front), ServerConfig(web), {})
         await nursery.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()

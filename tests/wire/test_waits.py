@@ -372,13 +372,13 @@ async def test_a_wait_leaves_no_cycle_for_the_collector(
         async def once() -> None:
             after = 10**9 if kind == "refused" else await at.send()
             async with trio.open_nursery() as nursery:
-                target = at.target(after=after, timeout_seconds=30)
+                target = at.target(after=after, timeout_seconds=10)
                 nursery.start_soon(client.request, "GET", target, at.headers)
                 await trio.testing.wait_all_tasks_blocked()
                 if kind == "woken":
                     await at.send()
                 elif kind == "empty":
-                    mock_clock.jump(30)
+                    mock_clock.jump(10)
 
         await once()
         gc.collect()

@@ -2,7 +2,7 @@
 
 Versions: Hypercorn 0.18, h11 0.16, Quart 0.22 with quart-trio 0.12, Quart 0.23 with quart-trio 0.13, trio
 0.35. Traps are numbered as in the field notes; S17 is the engineering study's. The tests are in
-`tests/live/test_upstream_traps*.py` and `tests/live/test_leaks.py`.
+`tests/live`.
 
 - Trap 2: Quart 0.23 does not stop a chunked body at its limit. `web/limits.py` reads every body before Quart
   does. `test_a_chunked_body_is_stopped_at_the_limit_before_quart_sees_it`.
@@ -18,8 +18,8 @@ Versions: Hypercorn 0.18, h11 0.16, Quart 0.22 with quart-trio 0.12, Quart 0.23 
 - Trap 16: Content-Length together with Transfer-Encoding is accepted. `web/limits.py`.
   `test_a_body_framed_twice_is_refused`.
 - Trap 18: `read_timeout` also ends a client that waits for its answer. It is not set; bodies have a deadline
-  of their own, heads that of an idle connection. `test_a_slow_body_gets_408`,
-  `test_a_slow_head_is_closed_as_idle`.
+  of their own, and so have heads, which `Connections.watch` keeps. `test_a_slow_body_gets_408`,
+  `test_a_slow_head_is_closed`.
 - Trap 20: `hypercorn.trio.serve` returns normally on KeyboardInterrupt. `web/serve.py` holds the accept loop.
   `test_a_signal_ends_the_server_in_order`.
 - Hypercorn hands a body over through a queue of ten pieces, and the end of the stream through the same: an
@@ -36,6 +36,13 @@ Versions: Hypercorn 0.18, h11 0.16, Quart 0.22 with quart-trio 0.12, Quart 0.23 
   400 for what is stored. `Http1.handle`, `Http1._skip_line_breaks`.
   `test_a_line_break_after_the_last_body_does_not_spoil_its_answer`,
   `test_line_breaks_between_two_requests_are_passed_over`.
+- Hypercorn answers `Expect: 100-continue` with 100 before anything is checked: a sender that would be refused sends its
+  whole body first. `Incoming.next` asks for it. `test_a_sender_that_asks_first_is_refused_without_being_told_to_go_on`.
+- The end of what a client sends is reported as the end of the client, and quart-trio cancels the handler: one that
+  has closed its sending side hears nothing of what was done for it. `web/quartapp.py`, `web.replies.send_streamed`.
+  `test_a_client_that_closes_its_sending_side_gets_its_answer`.
+- `trio.serve_listeners` prints a traceback ten times a second while there is no descriptor for another connection.
+  `accept_connections`. `test_a_shortage_of_descriptors_is_told_once_and_passes`.
 - An exception that escapes one connection ends the server. `Connection.run`.
   `test_a_bug_in_one_connection_does_not_end_the_others`.
 - Hypercorn writes an answer in three pieces and starts and ends a timer task for each request; one write and

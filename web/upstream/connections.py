@@ -33,6 +33,10 @@ TICK_SECONDS = 1.0
 """How often connections are looked at for idleness and stalled sends: only those that are idle or sending, because
 looking at 5,000 that wait, each of them cold in the processor's cache, cost half a percent of a core."""
 
+IDLE_ENOUGH_SECONDS = 1.0
+"""Only a connection that has been idle for so long gives its descriptor to a newcomer: a younger one may have its
+request on the way."""
+
 OVERLOAD_LINGER_SECONDS = 0.5
 """The same for a connection over the limit; short, as there may be many."""
 
@@ -64,14 +68,19 @@ class Connections:
         return self._options.max_connections
 
     async def watch(self) -> None:
-        """Shut down idle connections and stalled readers, for ever."""
+        """Shut down idle connections, slow heads and stalled readers, for ever."""
         while True:
             keep_alive_seconds = self._options.keep_alive_seconds
+            head_timeout_seconds = self._options.head_timeout_seconds
             stalled_reader_seconds = self._options.stalled_reader_seconds
-            await trio.sleep(min(TICK_SECONDS, stalled_reader_seconds / 4, keep_alive_seconds / 4))
+            shortest = min(stalled_reader_seconds, keep_alive_seconds, head_timeout_seconds)
+            await trio.sleep(min(TICK_SECONDS, shortest / 4))
             now = trio.current_time()
             for connection in self._timed:
-                if now - connection.idle_since >= keep_alive_seconds:
+                if (
+                    now - connection.idle_since >= keep_alive_seconds
+                    or now - connection.head_since >= head_timeout_seconds
+                ):
                     connection.shut_down()
                 elif now - connection.send_began >= stalled_reader_seconds:
                     self.evicted += 1
@@ -115,6 +124,15 @@ class Connections:
             if connection.idle_since != NEVER:
                 connection.shut_down()
 
+    def shut_down_longest_idle(self) -> bool:
+        """Shut down the connection that has waited longest for a request; False when none has waited long enough."""
+        oldest = min(self._timed, key=lambda connection: connection.idle_since, default=None)
+        if oldest is None or trio.current_time() - oldest.idle_since < IDLE_ENOUGH_SECONDS:
+            return False
+        self._timed.discard(oldest)  # so that the next one is another
+        oldest.shut_down()
+        return True
+
     def shut_down_all(self) -> None:
         """Shut down every connection, whatever it is doing."""
         for connection in self.live:
@@ -134,6 +152,7 @@ class Connection(TCPServer):
         super().__init__(*args)
         self.connections = connections
         self.idle_since = NEVER
+        self.head_since = NEVER  # when the head that is awaited, or only half here, was begun
         self.send_began = NEVER
 
     def shut_down(self) -> None:
@@ -169,7 +188,7 @@ class Connection(TCPServer):
                     server,
                     self.protocol_send,
                 )
-                self.idle_since = trio.current_time()
+                self.idle_since = self.head_since = trio.current_time()
                 connections.note(self)
                 await self._read_data()
         except* OSError:
@@ -193,6 +212,7 @@ class Connection(TCPServer):
                     with trio.CancelScope(shield=True):
                         await self._send(event.data)
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    self.protocol.broken = True
                     await self.protocol.handle(Closed())
                 finally:
                     self.send_began = NEVER
@@ -202,6 +222,7 @@ class Connection(TCPServer):
             await self.protocol.handle(Closed())
         elif isinstance(event, Updated):
             self.idle_since = trio.current_time() if event.idle else NEVER
+            self.head_since = NEVER
             self.connections.note(self)
             if event.idle and self.context.terminated.is_set():
                 self.shut_down()
@@ -212,10 +233,14 @@ class Connection(TCPServer):
             try:
                 data = bytes(await self.stream.receive_some(RECEIVE_BYTES))
             except (trio.ClosedResourceError, trio.BrokenResourceError):
+                self.protocol.broken = True
                 break
             await self.protocol.handle(RawData(data))
             if not data:
                 break
+            # Still idle: what came is no whole head. Its time begins with its first bytes, not with each of them.
+            if self.idle_since != NEVER and self.head_since == NEVER and self.protocol.has_part_of_a_head:
+                self.head_since = trio.current_time()
         await self.protocol.handle(Closed())
 
     async def linger(self, seconds: float) -> None:

@@ -11,9 +11,10 @@ from hypercorn.protocol.events import Body, EndBody, Request, Response
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import STREAM_ID
 from hypercorn.protocol.http_stream import HTTPStream
-from hypercorn.typing import H11SendableEvent
+from hypercorn.typing import ConnectionState, H11SendableEvent
 
 from web.errors import ApiError
+from web.limits import PEER
 from web.replies import CLOSE, EVERY_ANSWER
 
 ERROR_LINGER_SECONDS = 2.0
@@ -32,10 +33,14 @@ class Http1(H11Protocol):
 
     It does not change to HTTP/2: our streams are few, and HTTP/2 has traps of its own here (17). A proxy
     speaks it.
+
+    It is the `web.limits.Peer` of its requests.
     """
 
     def __init__(self, linger: Callable[[float], Awaitable[None]], *args: Any) -> None:
         super().__init__(*args)
+        self.connection_state = ConnectionState({**self.connection_state, PEER: self})
+        self.broken = False
         self._linger = linger
         self._held = b""
         self._gone = False
@@ -55,6 +60,21 @@ class Http1(H11Protocol):
             await self._write(self._encode(h11.EndOfMessage()))
         else:
             await super().stream_send(event)
+
+    @property
+    def waits_to_be_asked(self) -> bool:
+        """Whether the client holds its body back until it is asked for it."""
+        return bool(self.connection.they_are_waiting_for_100_continue)
+
+    async def ask_for_body(self) -> None:
+        """Tell the client to go on."""
+        go_on = h11.InformationalResponse(status_code=100, headers=[])
+        await self.send(RawData(data=self._encode(go_on)))
+
+    @property
+    def has_part_of_a_head(self) -> bool:
+        """Whether bytes are here that are not yet a request."""
+        return bool(self.connection.trailing_data[0])
 
     async def handle(self, event: Event) -> None:
         """Take what has arrived. What follows the last request of a connection is thrown away.
@@ -91,9 +111,6 @@ class Http1(H11Protocol):
             connection = self.connection
             if connection.their_state is h11.MUST_CLOSE:
                 return  # the last request is complete, see `handle`
-            if connection.they_are_waiting_for_100_continue:
-                go_on = h11.InformationalResponse(status_code=100, headers=[])
-                await self.send(RawData(data=self._encode(go_on)))
             try:
                 event = connection.next_event()
             except h11.RemoteProtocolError as error:

@@ -135,4 +135,4 @@ def _convert(into: type[S], options: Mapping[str, Any]) -> S:
         if isinstance(error.__cause__, BadTemplate):
             bad = error.__cause__
             raise invalid(f"{OPTIONS_FIELD}.{bad.field}", f"{bad.message}.") from None
-        raise argument_error(error, OPTIONS_FIELD) from None
+        raise argument_error(error, into, OPTIONS_FIELD) from None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.bench.cases import fanout, ingest, pages, waits, wakeup
+from tests.bench.cases import fanout, ingest, mcp, pages, waits, wakeup
 from tests.bench.figures import Figure
 from tests.bench.harness import Bench
 
@@ -12,4 +12,5 @@ CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     wakeup.NAME: wakeup.measure,
     fanout.NAME: fanout.measure,
     pages.NAME: pages.measure,
+    mcp.NAME: mcp.measure,
 }

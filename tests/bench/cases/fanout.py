@@ -17,8 +17,6 @@ from tests.bench.subject import postroom
 
 NAME = "fanout"
 
-CROWD = 1000
-
 SENDER_GOAL = 3.0
 """Of the sender's usual time."""
 
@@ -37,17 +35,17 @@ MOST_OTHERS = 1000
 
 SLUG, OTHER_SLUG = "crowded", "elsewhere"
 EVENT = "release"
-SETTINGS = {"MAX_STREAMS": str(CROWD), "MAX_STREAMS_PER_INBOX": str(CROWD)}
-
 POSTROOM = "Postroom"
 
 
 def measure(bench: Bench) -> list[Figure]:
     """Measure the case."""
-    need_descriptors(CROWD)
+    crowd = bench.effort.crowd
+    settings = {"MAX_STREAMS": str(crowd), "MAX_STREAMS_PER_INBOX": str(crowd)}
+    need_descriptors(crowd)
     with (
         tempfile.TemporaryDirectory(prefix="postroom-bench-", dir=bench.directory) as made,
-        postroom(Path(made), SETTINGS) as subject,
+        postroom(Path(made), settings) as subject,
     ):
         crowded, elsewhere = subject.github_inbox(SLUG), subject.github_inbox(OTHER_SLUG)
         fanouts = QUIET_FANOUTS + ACCOMPANIED_FANOUTS
@@ -55,7 +53,7 @@ def measure(bench: Bench) -> list[Figure]:
         def of_round(number: int) -> list[Crush]:
             job = Job(
                 reader=subject.reader(SLUG),
-                crowd=CROWD,
+                crowd=crowd,
                 event=EVENT,
                 latest_seq=crowded.latest_seq,
                 usual=crowded.deliveries(f"usual-{number}", fanouts * (USUAL + UNCLOCKED)),
@@ -68,8 +66,8 @@ def measure(bench: Bench) -> list[Figure]:
 
         measured = bench.rounds(NAME, {POSTROOM: of_round})[POSTROOM]
     bench.note(
-        f"{NAME}: {CROWD:,} waits on one inbox, with "
-        + ", ".join(f"{name} {value}" for name, value in SETTINGS.items())
+        f"{NAME}: {crowd:,} waits on one inbox, with "
+        + ", ".join(f"{name} {value}" for name, value in settings.items())
     )
     return _figures(bench, measured)
 
@@ -93,7 +91,7 @@ def _figures(bench: Bench, measured: list[list[Crush]]) -> list[Figure]:
         compare(f"{NAME}.others", others, other, others_usual, unit="ms", better="lower", goal=OTHERS_GOAL),
         compare(
             f"{NAME}.each_wait",
-            [ms / CROWD for ms in everybody],
+            [ms / bench.effort.crowd for ms in everybody],
             "the sender's usual time",
             usual,
             unit="ms",

@@ -1,0 +1,56 @@
+"""The program `postroom` with all its commands. `postroom.__main__` starts it."""
+
+import click
+
+from postroom.cli.backup import backup, epochs, restore, verify
+from postroom.cli.configuration import config_command
+from postroom.cli.connect import connect
+from postroom.cli.erase import erase
+from postroom.cli.follow import tail, wait
+from postroom.cli.forward import forward_command
+from postroom.cli.inbox import inbox
+from postroom.cli.mcp import mcp
+from postroom.cli.program import Program
+from postroom.cli.read import message, messages, raw
+from postroom.cli.send import send
+from postroom.cli.serve import init, serve
+from postroom.cli.stats import stats
+from postroom.cli.token import token
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--traceback", is_flag=True, help="Show where an error came from, for a bug report.")
+@click.version_option(package_name="postroom", prog_name="postroom")
+def program(traceback: bool) -> None:
+    """Postroom: durable inboxes for software agents.
+
+    `postroom serve` starts a server; the other commands talk to one (POSTROOM_URL, POSTROOM_TOKEN).
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no server answered, 4 not authenticated
+    or not allowed, 5 not found, 6 conflict, 7 try again later, 8 nothing came in time, 130 interrupted.
+    """
+
+
+for command in (
+    serve,
+    init,
+    send,
+    messages,
+    message,
+    raw,
+    erase,
+    wait,
+    tail,
+    forward_command,
+    inbox,
+    token,
+    backup,
+    restore,
+    verify,
+    epochs,
+    stats,
+    mcp,
+    connect,
+    config_command,
+):
+    program.add_command(command)

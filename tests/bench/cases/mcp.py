@@ -1,0 +1,192 @@
+"""MCP: `tools/call` of `query_messages`, 20 messages of together about 20 KiB, against the official Python SDK.
+
+The same tool over the same messages, served by the SDK's low-level server in stateless JSON mode: under the Hypercorn
+that serves Postroom, and under uvicorn, its usual host. Postroom reads the messages from its database and checks the
+caller's token on every call; the SDK's server has them in memory and asks nobody (`servers/sdk_tools.py`).
+"""
+
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from tests.bench.calls import Calls, Job
+from tests.bench.figures import Figure, compare, quantile
+from tests.bench.harness import CLIENT_NEAR_LIMIT, Bench, run_client
+from tests.bench.processes import Server, running
+from tests.bench.servers.seeded import Seeded
+from tests.bench.subject import NotWhatItSays, Subject, postroom
+
+NAME = "mcp"
+
+HYPERCORN_GOAL = 3.0
+UVICORN_GOAL = 1.3
+"""Of the SDK's calls a second."""
+
+CONNECTIONS = 8
+"""Agents that call at the same time. One alone would measure latency, many more only the length of a queue."""
+
+LIMIT = 20
+MESSAGES = 100
+FILLING_BYTES = 300
+"""Of each body, which makes a message about 1 KiB and 20 of them about 20 KiB."""
+
+SHARE_OF_REQUESTS = 4
+"""A round has the effort's requests divided by this: an answer is twenty times as long as one of ingest."""
+
+SLUG = "bench"
+VERSION = "2025-11-25"
+"""The version that most clients speak; the SDK is as fast with the newest one."""
+
+POSTROOM = "Postroom"
+HYPERCORN = "SDK on Hypercorn"
+UVICORN = "SDK on uvicorn"
+
+
+def measure(bench: Bench) -> list[Figure]:
+    """Measure the case."""
+    with ExitStack() as stack:
+        made = tempfile.TemporaryDirectory(prefix="postroom-bench-", dir=bench.directory)
+        directory = Path(stack.enter_context(made))
+        subject = stack.enter_context(postroom(directory))
+        _fill(subject)
+        token = subject.call("POST", "/v1/tokens", {"kind": "agent", "inboxes": [SLUG]})["token"]
+        credentials = ("Authorization", f"Bearer {token}")
+        seeded = directory / "seeded.json"
+        seeded.write_bytes(msgspec.json.encode(_seeded(subject.server, credentials)))
+        servers = {
+            POSTROOM: subject.server,
+            HYPERCORN: stack.enter_context(_sdk("sdk_hypercorn", seeded, directory)),
+            UVICORN: stack.enter_context(_sdk("sdk_uvicorn", seeded, directory)),
+        }
+        size = _compare_answers(servers, credentials)
+        measured = bench.rounds(
+            NAME, {name: _contender(bench, server, credentials) for name, server in servers.items()}
+        )
+    bench.note(f"{NAME}: {LIMIT} messages, {size:,} bytes of structured content; {CONNECTIONS} connections.")
+    for name, of in measured.items():
+        _note_medians(bench, name, of)
+    own = [calls.per_second for calls in measured[POSTROOM]]
+    return [
+        compare(
+            f"{NAME}.calls",
+            own,
+            name,
+            [calls.per_second for calls in measured[name]],
+            unit="/s",
+            better="higher",
+            goal=goal,
+        )
+        for name, goal in ((HYPERCORN, HYPERCORN_GOAL), (UVICORN, UVICORN_GOAL))
+    ]
+
+
+def _fill(subject: Subject) -> None:
+    subject.call("POST", "/v1/inboxes", {"slug": SLUG})
+    headers = [("Content-Type", "application/json"), ("X-GitHub-Event", "pull_request")]
+    for number in range(MESSAGES):
+        body = json.dumps({"action": "opened", "number": number, "title": "x" * FILLING_BYTES}).encode()
+        subject.post(SLUG, headers, body)
+
+
+def _seeded(server: Server, credentials: tuple[str, str]) -> Seeded:
+    """Return the tool and the messages as Postroom gives them."""
+    tools = call_once(server, "tools/list", {}, credentials)["tools"]
+    [tool] = [tool for tool in tools if tool["name"] == "query_messages"]
+    page = _page(server, 0, MESSAGES, credentials)
+    return Seeded(tool, page["messages"], page["epoch"])
+
+
+def _sdk(module: str, seeded: Path, directory: Path) -> Any:
+    return running(module.replace("_", "-"), ("-m", f"tests.bench.servers.{module}", str(seeded)), directory)
+
+
+def _contender(bench: Bench, server: Server, credentials: tuple[str, str]) -> Callable[[int], Calls]:
+    """Return what measures one server for a round: pages at every place of the inbox in turn."""
+    requests = [
+        request(server, "tools/call", _arguments(after, LIMIT), credentials)
+        for after in range(MESSAGES - LIMIT)
+    ]
+    count = bench.effort.requests // SHARE_OF_REQUESTS
+
+    def of_round(number: int) -> Calls:
+        calls = run_client("tests.bench.calls", Job(server.port, requests, count, CONNECTIONS), Calls)
+        if calls.answers != count + CONNECTIONS or calls.lengths[0] < LIMIT * FILLING_BYTES * 2:
+            raise NotWhatItSays(f"{server.name}: {calls.answers} answers of {calls.lengths} bytes")
+        return calls
+
+    return of_round
+
+
+def _compare_answers(servers: dict[str, Server], credentials: tuple[str, str]) -> int:
+    """Return the size of a page, when all servers give the same one. Raises `NotWhatItSays`."""
+    pages = {name: _page(server, 7, LIMIT, credentials) for name, server in servers.items()}
+    if any(page != pages[POSTROOM] for page in pages.values()) or len(pages[POSTROOM]["messages"]) != LIMIT:
+        raise NotWhatItSays("the servers do not answer alike")
+    return len(msgspec.json.encode(pages[POSTROOM]))
+
+
+def _page(server: Server, after: int, limit: int, credentials: tuple[str, str]) -> Any:
+    result = call_once(server, "tools/call", _arguments(after, limit), credentials)
+    [block] = result["content"]
+    if json.loads(block["text"]) != result["structuredContent"]:
+        raise NotWhatItSays(f"{server.name}: the text is not the structured content")
+    return result["structuredContent"]
+
+
+def _arguments(after: int, limit: int) -> dict[str, Any]:
+    arguments = {"inbox": SLUG, "after": after, "limit": limit, "bodies": True}
+    return {"name": "query_messages", "arguments": arguments}
+
+
+def call_once(server: Server, method: str, params: dict[str, Any], credentials: tuple[str, str]) -> Any:
+    """Make one call and return its result. Raises `NotWhatItSays`."""
+    answer = httpx.post(
+        f"{server.url}/mcp", content=_message(method, params), headers=_headers(credentials), trust_env=False
+    )
+    document = answer.json() if answer.status_code == httpx.codes.OK else {}
+    if "result" not in document or document["result"].get("isError"):
+        raise NotWhatItSays(f"{server.name}, {method}: {answer.status_code} {answer.text[:500]}")
+    return document["result"]
+
+
+def request(server: Server, method: str, params: dict[str, Any], credentials: tuple[str, str]) -> bytes:
+    """Return a call as the bytes of a request."""
+    body = _message(method, params)
+    head = [
+        "POST /mcp HTTP/1.1",
+        f"Host: 127.0.0.1:{server.port}",
+        *(f"{name}: {value}" for name, value in _headers(credentials).items()),
+        f"Content-Length: {len(body)}",
+    ]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+def _message(method: str, params: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+
+
+def _headers(credentials: tuple[str, str]) -> dict[str, str]:
+    """Return the headers of the official clients."""
+    return {
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": VERSION,
+        credentials[0]: credentials[1],
+    }
+
+
+def _note_medians(bench: Bench, name: str, of: list[Calls]) -> None:
+    """Say what a server and the client did, in absolute terms."""
+    rate = quantile([calls.per_second for calls in of], 0.5)
+    p50 = quantile([calls.p50_ms for calls in of], 0.5)
+    client = quantile([calls.cpu_seconds / calls.seconds for calls in of], 0.5)
+    warning = " – too busy, the figures are the client's" if client > CLIENT_NEAR_LIMIT else ""
+    bench.note(
+        f"  {name}: {rate:,.0f} calls/s, p50 {p50:.1f} ms; the client used {client:.0%} of a core{warning}"
+    )

@@ -1,0 +1,60 @@
+"""Which bodies are messages; that a member that is there twice is found, however the JSON is written."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from web.mcp.jsonrpc import Malformed, parse
+
+TEXTS = st.text(st.sampled_from('ab"\\\n/é\u0000'), max_size=4)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.integers(-5, 5), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=8,
+)
+LARGE_SECONDS = 2.0
+"""Ten times what the worst body of 1 MiB takes on a quiet machine."""
+
+
+def message(params: str) -> bytes:
+    return f'{{"jsonrpc": "2.0", "id": 1, "method": "m", "params": {params}}}'.encode()
+
+
+@given(value=VALUES, ascii_only=st.booleans(), indent=st.sampled_from([None, 1]))
+def test_no_member_is_taken_for_a_repeated_one(value: Any, ascii_only: bool, indent: int | None) -> None:
+    written = json.dumps({"x": value}, ensure_ascii=ascii_only, indent=indent)
+    assert parse(message(written)).params == {"x": value}
+
+
+@given(name=TEXTS, values=st.tuples(VALUES, VALUES), ascii_only=st.booleans(), depth=st.integers(0, 3))
+def test_a_repeated_member_is_found(name: str, values: tuple[Any, Any], ascii_only: bool, depth: int) -> None:
+    one, other = json.dumps(name), json.dumps(name, ensure_ascii=ascii_only)
+    repeated = f"{{{one}: {json.dumps(values[0])}, {other}: {json.dumps(values[1])}}}"
+    with pytest.raises(Malformed, match="twice"):
+        parse(message('{"x": [' * depth + repeated + "]}" * depth))
+
+
+@pytest.mark.parametrize(
+    "item", [b"{}", b"[]", b"1", b'"a"', b'{"a":1}', b'{"a":1,"a":1}', b'"\\\\"', b'"\\""']
+)
+def test_a_large_body_does_not_stop_the_server_for_long(item: bytes) -> None:
+    items = b",".join([item] * (1024 * 1024 // (len(item) + 1)))
+    began = time.perf_counter()
+    if item == b'{"a":1,"a":1}':
+        with pytest.raises(Malformed):
+            parse(message(f"[{items.decode()}]"))
+    else:
+        parse(message(f"[{items.decode()}]"))
+    assert time.perf_counter() - began < LARGE_SECONDS
+
+
+def test_many_members_of_which_one_is_repeated_are_read_in_one_pass() -> None:
+    members = ",".join(f'"k{number}":1' for number in range(70_000))
+    began = time.perf_counter()
+    with pytest.raises(Malformed, match="twice"):
+        parse(message(f'{{{members},"k69999":2}}'))
+    assert time.perf_counter() - began < LARGE_SECONDS

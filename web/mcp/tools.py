@@ -1,0 +1,158 @@
+"""What a tool is, who sees it, and how a call of it ends.
+
+A tool's own refusal is a result (`isError`), not an error of the protocol: it is written for the model that called,
+begins with the code of the REST errors, and says what to do next. Only what is a defect of ours raises.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from web.auth import Principal
+from web.decoding import from_object
+from web.errors import NO_SUCH_INBOX, ApiError
+from web.faults import as_api_error
+from web.mcp.jsonrpc import encode
+from web.mcp.result import Outcome, failed
+from web.mcp.schemas import Schema
+from web.waiting import UntilGone
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Hints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The annotations of a tool, all four always (surface, section 6)."""
+
+    read_only_hint: bool
+    destructive_hint: bool
+    idempotent_hint: bool
+    open_world_hint: bool
+
+
+class Call(msgspec.Struct, frozen=True):
+    """Who calls, and how: `until_gone` returns when the client has left, `page_bytes` bounds a page as sent."""
+
+    principal: Principal
+    until_gone: UntilGone
+    page_bytes: int
+
+
+Arguments = Mapping[str, Any]
+Run = Callable[[Call, Arguments], Awaitable[Outcome]]
+
+
+def everybody(_: Principal) -> bool:
+    """Let every token see a tool."""
+    return True
+
+
+def never(_: Arguments) -> bool:
+    """Say of a tool that it always answers at once."""
+    return False
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool. `run` raises `ApiError`, or whatever `web.faults` knows; `sleeps` says whether a call may take long."""
+
+    name: str
+    title: str
+    description: str
+    hints: Hints
+    input_schema: Schema
+    run: Run
+    output_schema: Schema | None = None
+    meta: dict[str, object] | None = None
+    seen_by: Callable[[Principal], bool] = everybody
+    sleeps: Callable[[Arguments], bool] = never
+
+    def definition(self) -> dict[str, object]:
+        """Return the tool as `tools/list` shows it."""
+        shown: dict[str, object] = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+            "annotations": self.hints,
+        }
+        if self.output_schema is not None:
+            shown["outputSchema"] = self.output_schema
+        if self.meta is not None:
+            shown["_meta"] = self.meta
+        return shown
+
+
+def taking(params: type[T], run: Callable[[Call, T], Awaitable[Outcome]]) -> Run:
+    """Return a tool's `run` that decodes its arguments strictly first."""
+
+    async def decoding(call: Call, arguments: Arguments) -> Outcome:
+        return await run(call, from_object(params, arguments))
+
+    return decoding
+
+
+class ToolBox:
+    """All tools of a server, in the fixed order in which they are listed."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        if len(self._tools) < len(tools):
+            raise ValueError("two tools have the same name")
+        self._definitions = {tool.name: encode(tool.definition()) for tool in tools}
+        self._lists: dict[tuple[str, ...], bytes] = {}
+
+    def listed(self, principal: Principal, *, read_only: bool) -> bytes:
+        """Return the tools that a caller sees, as a JSON array; with `read_only` only those that change nothing."""
+        names = tuple(tool.name for tool in self._tools.values() if _sees(principal, tool, read_only))
+        known = self._lists.get(names)
+        if known is None:
+            known = b"[%b]" % b",".join(self._definitions[name] for name in names)
+            self._lists[names] = known
+        return known
+
+    def find(self, name: str, principal: Principal, *, read_only: bool) -> Tool | None:
+        """Return a tool that the caller sees: one that it does not see is unknown to it."""
+        tool = self._tools.get(name)
+        return tool if tool is not None and _sees(principal, tool, read_only) else None
+
+
+def _sees(principal: Principal, tool: Tool, read_only: bool) -> bool:
+    return (tool.hints.read_only_hint or not read_only) and tool.seen_by(principal)
+
+
+async def run_tool(tool: Tool, call: Call, arguments: Arguments) -> Outcome:
+    """Call a tool. What it refuses is an outcome; a defect of ours, or a client that left, is raised."""
+    try:
+        return await tool.run(call, arguments)
+    except Exception as error:
+        refused = _refusal(tool, error)
+        if refused is None:
+            raise
+        return refused
+
+
+def _refusal(tool: Tool, error: Exception) -> Outcome | None:
+    """Return what the model is told. Apart: a frame that an exception has passed, and that holds it, is a cycle."""
+    told = as_api_error(error)
+    return None if told is None else failed(_sentence(tool, told))
+
+
+def _sentence(tool: Tool, error: ApiError) -> str:
+    details = error.details or {}
+    text = f"{error.code}: {error.message}"
+    match error.code:
+        case "invalid_argument":
+            field = error.field or "arguments"
+            text = f"{error.code}: {field}: {error.message}"
+            names = tool.input_schema.get("properties", {})
+            if field.partition(".")[0] not in names:
+                text += f" The arguments are: {', '.join(names) or 'none'}."
+        case "epoch_changed":
+            text += f" The new epoch is {details['epoch']}."
+        case "cursor_ahead":
+            text += " Start again with after: 0, or from latest_seq."
+        case "not_found" if error.message == NO_SUCH_INBOX:
+            text += " list_inboxes shows those that it reads."
+        case "not_found":
+            text += " query_messages shows those that are there."
+    return text

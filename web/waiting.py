@@ -1,0 +1,159 @@
+"""Waiting as an operation, for REST and MCP: a forward page, as soon as there is something in it (surface, section 5).
+
+A wait looks at once, and then sleeps on its inbox's actor, holding neither a connection to the store nor a read slot.
+It holds a slot, and its place in the pacing of a crowd, until its answer has been sent. It ends early when its client
+hangs up, its token is revoked, expires or no longer reads the inbox, the inbox is deleted, or the server stops; only
+the last is a normal answer.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from typing import TypeVar
+
+import msgspec
+import trio
+
+from actors.feed import Feed, next_page
+from actors.service import Service
+from actors.watchers import Watcher
+from storage.records import Head, InboxRecord, Page, PageQuery
+from web import render
+from web.auth import Principal
+from web.errors import no_such_inbox
+from web.limits import ClientGone
+from web.options import WebOptions
+from web.params import WaitForMessages
+from web.reading import PLAIN, Form, check_cursor, check_epoch
+from web.slots import Slots
+from web.watching import Access
+
+T = TypeVar("T")
+
+UntilGone = Callable[[], Awaitable[None]]
+"""Returns when the client has left."""
+
+
+class Waited(msgspec.Struct, frozen=True):
+    """A wait that has come to its end. `release` gives back what it holds; call it once the answer has been sent."""
+
+    body: bytes
+    release: Callable[[], None]
+
+
+class Waiting:
+    """The waits over one service."""
+
+    def __init__(self, service: Service, options: WebOptions, slots: Slots) -> None:
+        self.service = service
+        self._options = options
+        self._slots = slots
+
+    async def wait(
+        self,
+        caller: Principal,
+        inbox: InboxRecord,
+        params: WaitForMessages,
+        until_gone: UntilGone,
+        *,
+        seconds: float | None = None,
+        form: Form = PLAIN,
+        page_bytes: int | None = None,
+    ) -> Waited:
+        """Return the first page that has something in it, or an empty one, of at most `page_bytes` as sent.
+
+        `seconds`: how long at most, None for what the caller asked for. With `timeout_seconds` 0 it looks once and
+        takes no slot. Raises `ApiError` and `ClientGone`; then nothing is held any more.
+        """
+        limit = page_bytes or self._options.page_bytes
+        seconds = params.timeout_seconds if seconds is None else min(seconds, params.timeout_seconds)
+        with ExitStack() as held:
+            watcher = Watcher(params.types)
+            held.callback(watcher.close)
+            query = params.page_query(
+                inbox.inbox_id,
+                inline_limit=self._options.inline_body_bytes,
+                page_bytes=limit // form.copies,
+            )
+            until = trio.current_time() + seconds
+            if seconds == 0:
+                page = await self._page(caller, inbox, params, watcher, query, until)
+            else:
+                held.enter_context(self._slots.take((inbox.inbox_id,)))
+                page = await unless_gone(
+                    until_gone, lambda: self._page(caller, inbox, params, watcher, query, until)
+                )
+            body = render.forward_page(
+                inbox.slug,
+                page,
+                after=params.after,
+                bodies=params.bodies,
+                inline_limit=self._options.inline_body_bytes,
+                page_bytes=limit,
+                measure=form.measure,
+            )
+            return Waited(body, held.pop_all().close)
+
+    async def _page(
+        self,
+        caller: Principal,
+        inbox: InboxRecord,
+        params: WaitForMessages,
+        watcher: Watcher,
+        query: PageQuery,
+        until: float,
+    ) -> Page:
+        access = Access(self.service.tokens, caller.token, (inbox.slug,), watcher)
+
+        def check(head: Head) -> None:
+            check_epoch(params.epoch, head)
+            check_cursor(params.after, head)
+
+        with (
+            self.service.tokens.watching(caller.token, watcher),
+            self.service.feed(inbox.inbox_id, watcher) as feed,
+        ):
+            return await _next(feed, query, until, access, check)
+
+
+async def _next(
+    feed: Feed, query: PageQuery, until: float, access: Access, check: Callable[[Head], None]
+) -> Page:
+    watcher = feed.watcher
+    while True:
+        # Nothing awaits between this and the first look of `next_page`, so a change after it wakes the watcher.
+        access.check()
+        page = await next_page(feed, query, min(until, access.ends_at) - trio.current_time(), check)
+        if watcher.ended == "deleted":
+            raise no_such_inbox()
+        rescoped = watcher.rescoped
+        access.check()
+        if page.rows or watcher.ended or not rescoped:
+            return page
+
+
+async def unless_gone(until_gone: UntilGone, work: Callable[[], Awaitable[T]]) -> T:
+    """Do the work and return its result; raise `ClientGone` as soon as the client has left."""
+    result: T
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def leave() -> None:
+            await until_gone()
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(leave)
+        done = False
+        try:
+            result = await work()
+            done = True
+        except Exception as error:  # told to the caller below: a nursery would wrap it into a group
+            failure = error
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        try:
+            raise failure
+        finally:
+            failure = None  # a frame that holds its own exception is a cycle
+    if not done:
+        raise ClientGone
+    return result
