@@ -31,6 +31,8 @@ from postroom.client import (
 
 PATIENCE_SECONDS = 20.0
 """How long a call waits for a server that does not answer: a restart takes about two, clients give up after 60."""
+START_PATIENCE_SECONDS = 5.0
+"""The same at the start, when a wrong URL is likelier than a restart, and somebody waits to see the error."""
 FIRST_RETRY_SECONDS = 0.1
 LONGEST_RETRY_SECONDS = 1.0
 """Between two tries, doubling from the first: one process that asks a server on its own network need not be shy."""
@@ -130,7 +132,8 @@ class Upstream:
 
         Raises `Refused`, `Unreachable`.
         """
-        content = await self._ask(b'{"jsonrpc":"2.0","id":0,"method":"tools/list"}', {}, repeatable=True)
+        question = b'{"jsonrpc":"2.0","id":0,"method":"tools/list"}'
+        content = await self._ask(question, {}, repeatable=True, patience=START_PATIENCE_SECONDS)
         try:
             tools = msgspec.json.decode(_result(content), type=_Tools).tools
         except msgspec.DecodeError as error:
@@ -157,9 +160,11 @@ class Upstream:
         # A newline of JSON stands between two tokens, never inside a string; a line of ours must be one line.
         return content.strip().replace(b"\n", b" ").replace(b"\r", b" ")
 
-    async def _ask(self, body: bytes, headers: dict[str, str], *, repeatable: bool) -> bytes:
+    async def _ask(
+        self, body: bytes, headers: dict[str, str], *, repeatable: bool, patience: float = PATIENCE_SECONDS
+    ) -> bytes:
         """Send one call until it is answered. Raises `Refused`, `Unreachable`."""
-        until = trio.current_time() + PATIENCE_SECONDS
+        until = trio.current_time() + patience
         pause = FIRST_RETRY_SECONDS
         while True:
             try:

@@ -209,7 +209,7 @@ def secret(low: int, high: int) -> Kind:
 
 def several(one: Kind) -> Kind:
     """Return the kind of lists: text with commas between, or a list in the file; what is there twice counts once."""
-    accepts = f"a list, with commas, of {one.accepts}"
+    accepts = f"{one.accepts}, or several with commas between"
 
     def parse(value: Any) -> tuple[Any, ...]:
         given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value

@@ -1,11 +1,15 @@
 """Hosts and origins as they stand in settings and headers: which of them mean this machine. Pure functions of text."""
 
 import ipaddress
+import re
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 _KNOWN_HOSTS = 64
 """Clients name one host each; a cache this small serves them all and cannot be filled to any harm."""
+
+_HOST = re.compile(r"[a-z0-9._:-]+")
+"""Names (international ones in their ASCII form) and addresses."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -30,7 +34,7 @@ def host_of(authority: str) -> str | None:
     except ValueError:
         return None
     plain = parts.netloc == authority and "@" not in authority
-    return host if plain else None
+    return host if plain and host and _HOST.fullmatch(host) else None
 
 
 def origin_of(text: str) -> str | None:
@@ -43,7 +47,7 @@ def origin_of(text: str) -> str | None:
         host, port = parts.hostname, parts.port
     except ValueError:
         return None
-    if not parts.scheme or not host or "@" in parts.netloc:
+    if not parts.scheme or not host or "@" in parts.netloc or _HOST.fullmatch(host) is None:
         return None
     shown = f"[{host}]" if ":" in host else host
     if port is None or port == DEFAULT_PORTS.get(parts.scheme):

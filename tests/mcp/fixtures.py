@@ -4,12 +4,9 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
-from web.mcp.jsonrpc import RpcError, encode
+from web.mcp.jsonrpc import MISSING_CAPABILITY, RpcError, encode
 from web.mcp.result import Outcome, failed
 from web.mcp.tools import Arguments, Call, Hints, Run, Tool
-
-MISSING_CAPABILITY = -32021
-"""Of protocol version 2026-07-28: the client has not declared what a tool needs. No tool of ours needs anything."""
 
 HINTS = Hints(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 

@@ -23,6 +23,7 @@ from tests.postroom.serverproc import ServerProcess, clean_environment
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 API = ROOT / "docs" / "api.md"
+MCP = ROOT / "docs" / "mcp.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 SHELL_SECONDS = 60
 DEFAULT_ADDRESS = "127.0.0.1:8025"
@@ -37,7 +38,12 @@ def as_printed(output: str) -> str:
     return output
 
 
-PAGES: tuple[tuple[Path, Layout], ...] = ((README, as_printed), (API, laid_out), (OPERATIONS, as_printed))
+PAGES: tuple[tuple[Path, Layout], ...] = (
+    (README, as_printed),
+    (API, laid_out),
+    (MCP, laid_out),
+    (OPERATIONS, as_printed),
+)
 
 BLOCK = re.compile(r"(<!-- run -->\n```console\n)(.*?)(```\n)", re.S)
 _FILE = re.compile(r"<!-- file: ([a-z.]+) -->\n```[a-z]+\n(.*?)```\n", re.S)

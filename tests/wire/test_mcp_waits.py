@@ -1,5 +1,6 @@
 """`wait_for_messages` through the whole stack on virtual time: when it answers, what ends it, and its slot."""
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -252,6 +253,45 @@ async def test_a_wait_in_the_modern_version_is_the_same(
         assert trio.current_time() - began == pytest.approx(50, abs=0.001)
         assert reply.json["result"]["structuredContent"]["messages"] == []
         assert reply.json["result"]["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("keepalive", [None, 5.0])
+@pytest.mark.parametrize("kind", ["refused", "unknown", "woken", "empty", "queried"])
+async def test_a_call_leaves_no_cycle_for_the_collector(
+    tmp_path: Path, kind: str, keepalive: float | None, mock_clock: trio.testing.MockClock
+) -> None:
+    """The thresholds of the collector are raised (study, S7), so a cycle per request would be a leak."""
+    rounds = 20
+    options = {"keep_alive_seconds": 10_000.0, "mcp_wait_keepalive_seconds": keepalive}
+    async with scene(tmp_path, **options) as at, at.served.connect() as client:
+
+        async def once() -> None:
+            after = await at.send()
+            body = wait_request(after=10**9 if kind == "refused" else after, timeout_seconds=10)
+            if kind == "unknown":
+                body = request("tools/call", {"name": "nope"})
+            elif kind == "queried":
+                body = request("tools/call", {"name": "query_messages", "arguments": {"inbox": "demo"}})
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(client.request, "POST", "/mcp", [*PLAIN, *at.headers], body)
+                await trio.testing.wait_all_tasks_blocked()
+                if kind == "woken":
+                    await at.send()
+                elif kind == "empty":
+                    for _ in range(2):
+                        mock_clock.jump(5)
+                        await trio.testing.wait_all_tasks_blocked()
+
+        await once()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(rounds):
+                await once()
+            found = gc.collect()
+        finally:
+            gc.enable()
+    assert found < rounds, f"{found} unreachable objects after {rounds} calls"
 
 
 # -- keeping quiet connections open ----------------------------------------------------------------------

@@ -128,6 +128,8 @@ class Core:
             outcome = await run_tool(tool, call, arguments)
         except ClientGone:
             raise
+        except RpcError as error:
+            return _refused(era, message, error)
         except Exception:
             log.exception("a tool failed", tool=tool.name)
             return _refused(era, message, RpcError(INTERNAL_ERROR, DEFECT))

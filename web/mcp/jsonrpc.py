@@ -17,6 +17,8 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020
 """A header says another thing than the body (protocol version 2026-07-28)."""
+MISSING_CAPABILITY = -32021
+"""A tool needs a capability that the client does not have (protocol version 2026-07-28)."""
 UNSUPPORTED_VERSION = -32022
 """The protocol version of a request is not served (protocol version 2026-07-28)."""
 

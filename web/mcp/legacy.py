@@ -10,6 +10,7 @@ from web.mcp.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
     RpcError,
     encode,
     shown,
@@ -80,5 +81,11 @@ ERA = Era(
         "tools/list": list_tools,
         **dict.fromkeys(EMPTY_LISTS, _empty_list),
     },
-    statuses={INVALID_REQUEST: 400, METHOD_NOT_FOUND: 400, INVALID_PARAMS: 200, INTERNAL_ERROR: 200},
+    statuses={
+        INVALID_REQUEST: 400,
+        METHOD_NOT_FOUND: 400,
+        INVALID_PARAMS: 200,
+        INTERNAL_ERROR: 200,
+        MISSING_CAPABILITY: 200,
+    },
 )

@@ -53,7 +53,11 @@ def never(_: Arguments) -> bool:
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool. `run` raises `ApiError`, or whatever `web.faults` knows; `sleeps` says whether a call may take long."""
+    """One tool.
+
+    `run` raises `ApiError`, whatever `web.faults` knows, and `RpcError` for what the protocol itself has an error for
+    (a capability that the client lacks). `sleeps` says whether a call may take long.
+    """
 
     name: str
     title: str

@@ -101,8 +101,10 @@ def _figures(bench: Bench, measured: list[Turns]) -> list[Figure]:
     figures = []
     for name, p50 in bare.items():
         baseline = f"{name}, p50"
+        # The goal is against the bare route of the framework that was asked for; the other is there to be known.
+        goal = GOAL if name == QUART else None
         figures += [
-            compare(f"{NAME}.p50", woken, baseline, p50, unit="ms", better="lower", goal=GOAL),
+            compare(f"{NAME}.p50", woken, baseline, p50, unit="ms", better="lower", goal=goal),
             compare(f"{NAME}.p99", late, baseline, p50, unit="ms", better="lower"),
         ]
     return figures

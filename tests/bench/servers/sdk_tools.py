@@ -1,10 +1,10 @@
 """`query_messages` as the official Python SDK serves it: low-level server, stateless, plain JSON answers.
 
-It gets every advantage over Postroom that the SDK leaves room for: the messages lie in memory, decoded once at the
-start; nobody is authenticated; no arguments but the two that are used are looked at; and the text copy is made by
-msgspec, which is ten times faster than what the SDK's own documentation shows.
+Written as the SDK's own examples are. It has less to do than Postroom: the messages lie in memory, decoded once at the
+start, nobody is authenticated, and no arguments are looked at but the two that are used.
 """
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def app(seeded: Seeded) -> Starlette:
             "gap": False,
             "next_after": page[-1]["seq"],
         }
-        text = TextContent(type="text", text=msgspec.json.encode(result).decode())
+        text = TextContent(type="text", text=json.dumps(result))
         return CallToolResult(content=[text], structured_content=result)
 
     server = Server("bench", on_list_tools=list_tools, on_call_tool=call_tool)
