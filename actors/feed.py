@@ -70,8 +70,11 @@ class Feed:
         return live
 
 
-async def next_page(feed: Feed, query: PageQuery, seconds: float, check: Callable[[Head], None]) -> Page:
-    """Return the first page after `query.after` that has something in it, or an empty one after `seconds`.
+async def next_page(
+    feed: Feed, query: PageQuery, seconds: float, check: Callable[[Head], None]
+) -> tuple[Page, list[TailEntry]]:
+    """Return, as `Feed.read` does, the first page after `query.after` that has something in it, or an empty one after
+    `seconds`.
 
     Whatever was looked at counts as read: the page's head says how far that is. A gap is something: it is told at once.
     `check` is called with the head of every look and may raise. Ends early, with what there is, when the watcher is
@@ -81,13 +84,13 @@ async def next_page(feed: Feed, query: PageQuery, seconds: float, check: Callabl
     deadline = trio.current_time() + seconds
     while True:
         watcher.rearm()
-        page, _ = await feed.read(query)
+        page, entries = await feed.read(query)
         check(page.head)
         gap = 0 < after < page.head.first_seq - 1
         if page.rows or gap or watcher.ended or trio.current_time() >= deadline:
-            return page
+            return page, entries
         query = msgspec.structs.replace(query, after=page.head.latest_seq)
         with trio.move_on_at(deadline):
             await watcher.park()
         if watcher.ended or watcher.rescoped:
-            return page
+            return page, entries

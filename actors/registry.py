@@ -111,6 +111,11 @@ class Registry:
         """
         return self._find_or_start(inbox_id).live
 
+    def running_live(self, inbox_id: int) -> Live | None:
+        """Return what readers see of an inbox whose actor runs; starts none. Synchronous."""
+        actor = self._actors.get(inbox_id)
+        return None if actor is None else actor.live
+
     def end_watchers(self) -> None:
         """End every wait and stream because the server is stopping; none is paced any more.
 

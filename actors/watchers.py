@@ -16,8 +16,8 @@ from typing import Literal
 
 import trio
 
-Ending = Literal["deleted", "revoked", "shutdown"]
-"""Why there is nothing more to wait for: the inbox, the caller's token, or the server."""
+Ending = Literal["deleted", "revoked", "shutdown", "cancelled"]
+"""Why there is nothing more to wait for: the inbox, the caller's token, the server, or the caller itself."""
 
 
 class Watcher:

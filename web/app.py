@@ -12,6 +12,7 @@ from web.backups import BackupRoutes
 from web.front import Front
 from web.health import Health
 from web.ingest import Ingest
+from web.mcp.cancelling import Cancelling
 from web.mcp.endpoint import Endpoint
 from web.mcp.mailbox import Mailbox
 from web.mcp.tools import ToolBox
@@ -39,7 +40,8 @@ def read_routes(service: Service, options: WebOptions, slots: Slots, pulse: Puls
 
 def mcp_endpoint(service: Service, options: WebOptions, slots: Slots) -> Endpoint:
     """Return the MCP endpoint with its tools; its waits share the slots of all others."""
-    return Endpoint(ToolBox(Mailbox(service, options, slots).tools()), options)
+    cancelling = Cancelling()
+    return Endpoint(ToolBox(Mailbox(service, options, slots, cancelling).tools()), options, cancelling)
 
 
 def build_app(

@@ -5,8 +5,6 @@ looked up. Head and rows come from one snapshot, and the checks of epoch and cur
 answer mixes two moments.
 """
 
-import msgspec
-
 from actors.service import Service
 from storage.records import INLINE_BODY_BYTES, Head, InboxRecord, StoredMessage
 from web import render
@@ -15,20 +13,10 @@ from web.claims import large_kind
 from web.errors import ApiError, no_such_inbox
 from web.options import WebOptions
 from web.params import MAX_LIMIT, GetMessage, QueryMessages
+from web.render import PLAIN, Cost
 from web.views import InboxPage, inbox_line
 
 NO_SUCH_MESSAGE = "There is no message with this seq in the inbox: it was never there, or is no longer kept."
-
-
-class Form(msgspec.Struct, frozen=True):
-    """How an answer is sent: `measure` gives what a fragment of it costs in bytes, at least `copies` times its own."""
-
-    measure: render.Measure = len
-    copies: int = 1
-
-
-PLAIN = Form()
-"""As REST sends it: the bytes themselves, once."""
 
 
 async def readable(service: Service, caller: Principal, slug: str) -> InboxRecord:
@@ -82,14 +70,13 @@ class Reading:
         return InboxPage(lines, truncated=more, next_after_slug=lines[-1].slug if more else None)
 
     async def query(
-        self, inbox: InboxRecord, params: QueryMessages, *, form: Form = PLAIN, page_bytes: int | None = None
+        self, inbox: InboxRecord, params: QueryMessages, *, cost: Cost = PLAIN, page_bytes: int | None = None
     ) -> bytes:
         """Return one page as JSON, forward or backward, of at most `page_bytes` as sent (None: the server's limit)."""
         options = self._options
         limit, inline_limit = page_bytes or options.page_bytes, options.inline_body_bytes
-        page = await self.service.page(
-            params.page_query(inbox.inbox_id, inline_limit=inline_limit, page_bytes=limit // form.copies)
-        )
+        query = params.page_query(inbox.inbox_id, inline_limit=inline_limit, page_bytes=limit // cost.copies)
+        page, entries = await self.service.page(query)
         check_epoch(params.epoch, page.head)
         check_cursor(params.after, page.head)
         if params.after is None:
@@ -99,7 +86,7 @@ class Reading:
                 bodies=params.bodies,
                 inline_limit=inline_limit,
                 page_bytes=limit,
-                measure=form.measure,
+                cost=cost,
             )
         return render.forward_page(
             inbox.slug,
@@ -108,7 +95,8 @@ class Reading:
             bodies=params.bodies,
             inline_limit=inline_limit,
             page_bytes=limit,
-            measure=form.measure,
+            cost=cost,
+            entries=entries,
         )
 
     async def stored(self, inbox: InboxRecord, params: GetMessage) -> tuple[Head, StoredMessage]:
@@ -119,14 +107,14 @@ class Reading:
             raise ApiError("not_found", NO_SUCH_MESSAGE, field="seq")
         return head, row
 
-    async def whole(self, inbox: InboxRecord, params: GetMessage, *, form: Form = PLAIN) -> bytes:
+    async def whole(self, inbox: InboxRecord, params: GetMessage, *, cost: Cost = PLAIN) -> bytes:
         """Return one message as JSON, with its whole body. Raises `ApiError`, `payload_too_large` among them."""
         head, row = await self.stored(inbox, params)
         limit, base_url = self._options.message_bytes, (self._options.public_url or "").rstrip("/")
         large: bytes | None = None
         kind = row.body_kind
         if row.body_id is not None:
-            render.refuse_oversized(inbox.slug, row, message_bytes=limit // form.copies, base_url=base_url)
+            render.refuse_oversized(inbox.slug, row, message_bytes=limit // cost.copies, base_url=base_url)
             large, is_json = await self.service.large_body(row.body_id, row.size)
             kind = large_kind(large, is_json)
         return render.whole_message(
@@ -137,5 +125,5 @@ class Reading:
             base_url=base_url,
             large=large,
             large_kind=kind,
-            measure=form.measure,
+            measure=cost.measure,
         )

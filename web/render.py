@@ -11,12 +11,27 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from actors.tail import TailEntry
 from storage.records import BodyKind, Head, Page, StoredMessage
 from web.errors import ApiError
 from web.grammar import format_time, ulid_text
 
 Measure = Callable[[bytes], int]
 """What a fragment costs as sent, in bytes. Additive over concatenation."""
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """How an answer is sent: `measure` gives what a fragment of it costs in bytes, which is at least `copies` times and
+    at most `most` times its own. A page that fits by the bound is not measured piece by piece.
+    """
+
+    measure: Measure = len
+    copies: int = 1
+    most: int = 1
+
+
+PLAIN = Cost()
+"""As REST sends it: the bytes themselves, once."""
 
 _WIDEST = 2**63 - 1  # a cursor with as many digits as there can be
 _encode = msgspec.json.Encoder().encode
@@ -90,58 +105,68 @@ def forward_page(
     bodies: bool,
     inline_limit: int,
     page_bytes: int,
-    measure: Measure = len,
+    cost: Cost = PLAIN,
+    entries: Sequence[TailEntry] = (),
 ) -> bytes:
     """Return `{messages, latest_seq, epoch, gap, next_after}`, oldest first, of at most `page_bytes` as
     sent, but never fewer than one message if there is one.
 
     `gap` is 0 < after < first_seq − 1. `next_after` is the last seq returned when the page was cut by
-    its limit or its size; else `latest_seq`, past everything that the filters skipped.
+    its limit or its size; else `latest_seq`, past everything that the filters skipped. `entries`: the page's rows as
+    their inbox's tail has them, if they come from there; a text is then made once for all readers.
     """
     head = page.head
     gap = 0 < after < head.first_seq - 1
-    sent, whole = _take(
-        slug, page, _forward_tail(head, gap, _WIDEST), bodies, inline_limit, page_bytes, measure
-    )
+    texts = _texts(slug, page, entries, bodies=bodies, inline_limit=inline_limit)
+    sent, whole = _take(page, texts, _forward_tail(head, gap, _WIDEST), page_bytes, cost)
     next_after = head.latest_seq if whole else page.rows[len(sent) - 1].seq
     return _join(sent, _forward_tail(head, gap, next_after))
 
 
 def backward_page(
-    slug: str, page: Page, *, bodies: bool, inline_limit: int, page_bytes: int, measure: Measure = len
+    slug: str, page: Page, *, bodies: bool, inline_limit: int, page_bytes: int, cost: Cost = PLAIN
 ) -> bytes:
     """Return `{messages, latest_seq, epoch, next_before}`, newest first, bounded like a forward page.
 
     `next_before` is null once the oldest match has been returned.
     """
-    sent, whole = _take(
-        slug, page, _backward_tail(page.head, _WIDEST), bodies, inline_limit, page_bytes, measure
-    )
+    texts = _texts(slug, page, (), bodies=bodies, inline_limit=inline_limit)
+    sent, whole = _take(page, texts, _backward_tail(page.head, _WIDEST), page_bytes, cost)
     return _join(sent, _backward_tail(page.head, None if whole else page.rows[len(sent) - 1].seq))
 
 
+def _texts(
+    slug: str, page: Page, entries: Sequence[TailEntry], *, bodies: bool, inline_limit: int
+) -> list[bytes]:
+    epoch = page.head.epoch
+    if not entries:
+        return [message(slug, epoch, row, bodies=bodies, inline_limit=inline_limit) for row in page.rows]
+    texts: list[bytes] = []
+    variant = ("message", bodies)
+    for entry in entries:
+        text = entry.fragments.get(variant)
+        if text is None:
+            text = message(slug, epoch, entry.row, bodies=bodies, inline_limit=inline_limit)
+            entry.keep(variant, text)
+        texts.append(text)
+    return texts
+
+
 def _take(
-    slug: str,
-    page: Page,
-    widest_tail: bytes,
-    bodies: bool,
-    inline_limit: int,
-    page_bytes: int,
-    measure: Measure,
+    page: Page, texts: list[bytes], widest_tail: bytes, page_bytes: int, cost: Cost
 ) -> tuple[list[bytes], bool]:
     """Return the messages that fit, and whether they are all that there is in this direction."""
-    epoch = page.head.epoch
-    comma = measure(b",")
-    room = page_bytes - measure(_HEAD + widest_tail)
-    sent: list[bytes] = []
-    for row in page.rows:
-        text = message(slug, epoch, row, bodies=bodies, inline_limit=inline_limit)
-        room -= measure(text)
-        if room < 0 and sent:
-            return sent, False
-        sent.append(text)
+    size = len(_HEAD) + len(widest_tail) + len(texts) + sum(map(len, texts))
+    if cost.most * size <= page_bytes:
+        return texts, page.exhausted or not texts
+    comma = cost.measure(b",")
+    room = page_bytes - cost.measure(_HEAD + widest_tail)
+    for n, text in enumerate(texts):
+        room -= cost.measure(text)
+        if room < 0 and n:
+            return texts[:n], False
         room -= comma
-    return sent, page.exhausted or not sent
+    return texts, page.exhausted or not texts
 
 
 _HEAD = b'{"messages":['

@@ -2,12 +2,12 @@
 
 A wait looks at once, and then sleeps on its inbox's actor, holding neither a connection to the store nor a read slot.
 It holds a slot, and its place in the pacing of a crowd, until its answer has been sent. It ends early when its client
-hangs up, its token is revoked, expires or no longer reads the inbox, the inbox is deleted, or the server stops; only
-the last is a normal answer.
+hangs up, its token is revoked, expires or no longer reads the inbox, the inbox is deleted, the caller cancels it, or
+the server stops; the last two are normal answers.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +15,7 @@ import trio
 
 from actors.feed import Feed, next_page
 from actors.service import Service
+from actors.tail import TailEntry
 from actors.watchers import Watcher
 from storage.records import Head, InboxRecord, Page, PageQuery
 from web import render
@@ -23,7 +24,8 @@ from web.errors import no_such_inbox
 from web.limits import ClientGone
 from web.options import WebOptions
 from web.params import WaitForMessages
-from web.reading import PLAIN, Form, check_cursor, check_epoch
+from web.reading import check_cursor, check_epoch
+from web.render import PLAIN, Cost
 from web.slots import Slots
 from web.watching import Access
 
@@ -31,6 +33,11 @@ T = TypeVar("T")
 
 UntilGone = Callable[[], Awaitable[None]]
 """Returns when the client has left."""
+
+
+def no_more(_: Watcher) -> AbstractContextManager[None]:
+    """Enter nothing."""
+    return nullcontext()
 
 
 class Waited(msgspec.Struct, frozen=True):
@@ -56,12 +63,14 @@ class Waiting:
         until_gone: UntilGone,
         *,
         seconds: float | None = None,
-        form: Form = PLAIN,
+        cost: Cost = PLAIN,
         page_bytes: int | None = None,
+        also: Callable[[Watcher], AbstractContextManager[None]] = no_more,
     ) -> Waited:
         """Return the first page that has something in it, or an empty one, of at most `page_bytes` as sent.
 
-        `seconds`: how long at most, None for what the caller asked for. With `timeout_seconds` 0 it looks once and
+        `also` is entered with the watcher, for whoever else may end it. `seconds`: how long at most, None for what the
+        caller asked for. With `timeout_seconds` 0 it looks once and
         takes no slot. Raises `ApiError` and `ClientGone`; then nothing is held any more.
         """
         limit = page_bytes or self._options.page_bytes
@@ -69,17 +78,18 @@ class Waiting:
         with ExitStack() as held:
             watcher = Watcher(params.types)
             held.callback(watcher.close)
+            held.enter_context(also(watcher))
             query = params.page_query(
                 inbox.inbox_id,
                 inline_limit=self._options.inline_body_bytes,
-                page_bytes=limit // form.copies,
+                page_bytes=limit // cost.copies,
             )
             until = trio.current_time() + seconds
             if seconds == 0:
-                page = await self._page(caller, inbox, params, watcher, query, until)
+                page, entries = await self._page(caller, inbox, params, watcher, query, until)
             else:
                 held.enter_context(self._slots.take((inbox.inbox_id,)))
-                page = await unless_gone(
+                page, entries = await unless_gone(
                     until_gone, lambda: self._page(caller, inbox, params, watcher, query, until)
                 )
             body = render.forward_page(
@@ -89,7 +99,8 @@ class Waiting:
                 bodies=params.bodies,
                 inline_limit=self._options.inline_body_bytes,
                 page_bytes=limit,
-                measure=form.measure,
+                cost=cost,
+                entries=entries,
             )
             return Waited(body, held.pop_all().close)
 
@@ -101,7 +112,7 @@ class Waiting:
         watcher: Watcher,
         query: PageQuery,
         until: float,
-    ) -> Page:
+    ) -> tuple[Page, list[TailEntry]]:
         access = Access(self.service.tokens, caller.token, (inbox.slug,), watcher)
 
         def check(head: Head) -> None:
@@ -117,18 +128,19 @@ class Waiting:
 
 async def _next(
     feed: Feed, query: PageQuery, until: float, access: Access, check: Callable[[Head], None]
-) -> Page:
+) -> tuple[Page, list[TailEntry]]:
     watcher = feed.watcher
     while True:
         # Nothing awaits between this and the first look of `next_page`, so a change after it wakes the watcher.
         access.check()
-        page = await next_page(feed, query, min(until, access.ends_at) - trio.current_time(), check)
+        seconds = min(until, access.ends_at) - trio.current_time()
+        page, entries = await next_page(feed, query, seconds, check)
         if watcher.ended == "deleted":
             raise no_such_inbox()
         rescoped = watcher.rescoped
         access.check()
         if page.rows or watcher.ended or not rescoped:
-            return page
+            return page, entries
 
 
 async def unless_gone(until_gone: UntilGone, work: Callable[[], Awaitable[T]]) -> T:

@@ -7,8 +7,9 @@ import pytest
 import trio
 import trio.testing
 
-from actors.commands import DeleteInbox, Purge
+from actors.commands import DeleteInbox, Erase, Purge
 from actors.feed import Feed, next_page
+from actors.units import Reading
 from actors.watchers import Watcher
 from storage.errors import InboxGone, OutcomeUnknown
 from storage.memory import MemoryStore
@@ -30,7 +31,7 @@ async def wait(
     """Wait as a request does; return the seqs and the head's latest_seq."""
     watcher = Watcher(types)
     with Feed(world.registry, world.store, inbox_id, watcher) as feed:
-        page = await next_page(feed, PageQuery(inbox_id, 20, after=after, types=types), seconds, no_check)
+        page, _ = await next_page(feed, PageQuery(inbox_id, 20, after=after, types=types), seconds, no_check)
         return [row.seq for row in page.rows], page.head.latest_seq
 
 
@@ -260,3 +261,41 @@ async def test_a_cursor_that_a_check_refuses_raises_from_the_wait() -> None:
         with Feed(world.registry, world.store, inbox, Watcher()) as feed, pytest.raises(ValueError):
             await next_page(feed, PageQuery(inbox, 20, after=9), FAR, refuse)
         assert not world.registry.live(inbox).watchers
+
+
+async def test_a_page_near_the_head_is_answered_from_memory_as_the_store_would() -> None:
+    reads: list[Any] = []
+
+    class Counting(MemoryStore):
+        async def read(self, look: Look[Any]) -> Any:
+            reads.append(look)
+            return await super().read(look)
+
+    async with running(Counting()) as world:
+        inbox = await world.inbox()
+        for n in range(10):
+            await world.registry.ask(inbox, append(b"%d" % n))
+        await world.registry.ask(inbox, Erase(3))
+        queries = [
+            PageQuery(inbox, limit, after=after, types=types, body_limit=1_000)
+            for after in range(3, 11)
+            for limit in (1, 4, 20)
+            for types in ((), ("",), ("push",))
+        ]
+        stored = [
+            await world.store.read(Reading(lambda snapshot, query=query: snapshot.page(query)))
+            for query in queries
+        ]
+        reads.clear()
+        for query, page in zip(queries, stored, strict=True):
+            assert (await world.service.page(query))[0] == page
+        assert reads == []
+        for query in (
+            PageQuery(inbox, 5, after=0),  # older than the tail, since a message was erased
+            PageQuery(inbox, 5),
+            PageQuery(inbox, 5, after=5, verified=1),
+            PageQuery(inbox, 5, after=5, since_us=0),
+            PageQuery(inbox, 5, after=5, until_us=9),
+        ):
+            await world.service.page(query)
+        assert len(reads) == 5

@@ -18,7 +18,7 @@ from tests.actors.world import World, running
 
 
 async def seqs(world: World, inbox_id: int) -> list[int]:
-    page = await world.service.page(PageQuery(inbox_id, limit=100, after=0))
+    page, _ = await world.service.page(PageQuery(inbox_id, limit=100, after=0))
     return [row.seq for row in page.rows]
 
 

@@ -143,7 +143,7 @@ async def inbox_with(world: World, retention: Retention, slug: str = "demo") -> 
 
 
 async def seqs(world: World, inbox_id: int) -> list[int]:
-    page = await world.service.page(PageQuery(inbox_id, limit=100, after=0))
+    page, _ = await world.service.page(PageQuery(inbox_id, limit=100, after=0))
     return [row.seq for row in page.rows]
 
 

@@ -114,7 +114,7 @@ async def everything(world: World, inbox_id: int) -> list[StoredMessage]:
     rows: list[StoredMessage] = []
     after = 0
     while True:
-        page = await world.service.page(PageQuery(inbox_id, limit=100, after=after))
+        page, _ = await world.service.page(PageQuery(inbox_id, limit=100, after=after))
         rows += page.rows
         if page.exhausted:
             assert page.head.latest_seq == len(rows)
@@ -172,7 +172,7 @@ async def test_among_purges_erasures_changes_and_restarts_nothing_is_numbered_tw
                         world.registry.close()
                 store.gate = store.fault = store.acknowledge = None
         async with running(store) as world:
-            page = await world.service.page(PageQuery(inbox_id, limit=100, before=None))
+            page, _ = await world.service.page(PageQuery(inbox_id, limit=100, before=None))
             head, rows = page.head, page.rows
     by_id = {row.id: row.seq for row in rows}
     assert len(by_id) == len(rows) == head.live_rows

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.live.api import Api
+from tests.node import NODE
 from tests.wire.events import Event, EventParser
 
 EVENT_SECONDS = 20.0
@@ -56,7 +57,7 @@ class EventSource:
 
     def __init__(self, url: str, token: str) -> None:
         self._process = subprocess.Popen(
-            ["node", str(TESTS / "live" / "eventsource.mjs"), url, token],
+            [str(NODE), str(TESTS / "live" / "eventsource.mjs"), url, token],
             cwd=TESTS,
             stdout=subprocess.PIPE,
             text=True,

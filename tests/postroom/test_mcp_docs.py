@@ -9,6 +9,7 @@ from tests.postroom.layout import laid_out
 from tests.postroom.serverproc import ServerProcess
 from tests.postroom.test_api_docs import anchor
 from tests.postroom.tour import MCP, differences
+from web.mcp.cancelling import Cancelling
 from web.mcp.exchange import SERVED
 from web.mcp.mailbox import Mailbox
 from web.mcp.tools import Tool
@@ -20,7 +21,10 @@ PAGE = MCP.read_text()
 
 async def tools() -> dict[str, Tool]:
     async with running() as world:
-        return {tool.name: tool for tool in Mailbox(world.service, WebOptions(), Slots(1, 1)).tools()}
+        return {
+            tool.name: tool
+            for tool in Mailbox(world.service, WebOptions(), Slots(1, 1), Cancelling()).tools()
+        }
 
 
 def section(name: str) -> str:

@@ -189,9 +189,7 @@ async def test_what_no_postroom_says_becomes_an_error(scripted: bytes) -> None:
 # -- a server that goes and comes ----------------------------------------------------------------------------
 
 
-async def test_a_call_is_tried_again_where_that_changes_nothing(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_call_is_tried_again_where_that_changes_nothing() -> None:
     for method, params in (
         ("ping", {}),
         ("tools/call", {"name": "looks"}),

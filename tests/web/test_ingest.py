@@ -28,7 +28,7 @@ SIGNED = {"verifier": "github"}
 async def stored(served: Wire, slug: str = "demo") -> list[StoredMessage]:
     record = await served.service.find(slug)
     assert record is not None
-    return (await served.service.page(PageQuery(record.inbox_id, 100, after=0, body_limit=1 << 20))).rows
+    return (await served.service.page(PageQuery(record.inbox_id, 100, after=0, body_limit=1 << 20)))[0].rows
 
 
 async def signed_inbox(served: Wire, slug: str = "demo", **settings: Any) -> None:

@@ -205,7 +205,7 @@ def test_a_page_fits_its_budget_and_following_it_skips_nothing(
             bodies=True,
             inline_limit=16_384,
             page_bytes=page_bytes,
-            measure=measure,
+            cost=render.Cost(measure, 2, 3) if twice else render.PLAIN,
         )
         answer = json.loads(text)
         assert measure(text) <= page_bytes or len(answer["messages"]) == 1

@@ -22,6 +22,11 @@ def wait_request(**arguments: Any) -> bytes:
     return request("tools/call", {"name": "wait_for_messages", "arguments": given})
 
 
+def notification(method: str, params: Any) -> bytes:
+    """Return the body of a notification."""
+    return msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
 class Waiting:
     """A wait under way; `seconds` are the virtual ones that it took."""
 
@@ -142,6 +147,33 @@ async def call_and_leave(at: Scene) -> Client:
     fields = [*PLAIN, *at.headers, ("Content-Length", str(len(body)))]
     await client.send(head("POST", "/mcp", fields) + body)
     return client
+
+
+async def test_a_cancelled_wait_ends_at_once_with_a_normal_answer_and_frees_its_slot(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with scene(tmp_path) as at, trio.open_nursery() as nursery:
+        waiting = await started(at, nursery)
+        for other in (2, "1", 1.5, None, [1]):  # somebody else's call, or nobody's
+            await post(at, notification("notifications/cancelled", {"requestId": other}))
+            await trio.testing.wait_all_tasks_blocked()
+            assert waiting.answer is None
+        answer = await post(at, notification("notifications/cancelled", {"requestId": 1}))
+        assert (answer.status, answer.body) == (202, b"")
+        await trio.testing.wait_all_tasks_blocked()
+        assert waiting.page["messages"] == []
+        assert waiting.seconds == 0
+        assert at.served.slots.taken == 0
+
+
+async def test_another_token_cannot_cancel_a_wait(tmp_path: Path, mock_clock: trio.testing.MockClock) -> None:
+    async with scene(tmp_path) as at, trio.open_nursery() as nursery:
+        waiting = await started(at, nursery)
+        await at.new_token(None)
+        await post(at, notification("notifications/cancelled", {"requestId": 1}))
+        await trio.testing.wait_all_tasks_blocked()
+        assert waiting.answer is None
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("keepalive", [None, 5.0])

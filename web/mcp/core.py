@@ -15,6 +15,7 @@ from web.auth import Principal
 from web.http import Answer, Request, StreamedAnswer
 from web.limits import ClientGone
 from web.mcp import legacy, modern
+from web.mcp.cancelling import Cancelling
 from web.mcp.exchange import SERVER_INFO, Era, Exchange, Facts, url_options
 from web.mcp.jsonrpc import (
     INTERNAL_ERROR,
@@ -56,8 +57,15 @@ log = structlog.get_logger("postroom.web.mcp")
 class Core:
     """The protocol over one box of tools."""
 
-    def __init__(self, tools: ToolBox, options: WebOptions, instructions: str = INSTRUCTIONS) -> None:
+    def __init__(
+        self,
+        tools: ToolBox,
+        options: WebOptions,
+        cancelling: Cancelling,
+        instructions: str = INSTRUCTIONS,
+    ) -> None:
         self._tools = tools
+        self._cancelling = cancelling
         self._options = options
         self._instructions = encode(instructions)
 
@@ -81,6 +89,7 @@ class Core:
         client = url_options(request.raw_query)
         era.check(exchange)
         if message.id_json is None:
+            self._notice(exchange, principal_of(request))
             return ACCEPTED
         if message.params is not None and not isinstance(message.params, dict):
             raise RpcError(INVALID_PARAMS, "params must be an object.", field="params")
@@ -91,7 +100,8 @@ class Core:
             # The adapter of streamed answers watches for the client's leaving by itself.
             until_gone = request.until_gone if keepalive is None else trio.sleep_forever
             page_bytes = min(client.page_bytes or options.page_bytes, options.page_bytes)
-            work = partial(self._call, era, message, tool, Call(caller, until_gone, page_bytes), arguments)
+            call = Call(caller, until_gone, page_bytes, message.id_json)
+            work = partial(self._call, era, message, tool, call, arguments)
             return await work() if keepalive is None else kept_alive(work, keepalive)
         method = era.methods.get(message.method)
         if method is None:
@@ -103,6 +113,12 @@ class Core:
             client.lists == "empty" or options.mcp_empty_lists,
         )
         return Answer(200, _result(era, message, method(exchange, facts)))
+
+    def _notice(self, exchange: Exchange, caller: Principal) -> None:
+        """Take note of a notification; there is only one that means anything here."""
+        cancelled = exchange.params.get("requestId")
+        if exchange.message.method == "notifications/cancelled" and isinstance(cancelled, str | int):
+            self._cancelling.cancel(caller.token.token_id, encode(cancelled))
 
     def _tool(self, params: Mapping[str, Any], caller: Principal) -> tuple[Tool, Arguments]:
         name = params.get("name")

@@ -2,6 +2,7 @@
 
 from web.errors import ApiError
 from web.http import Answer, Request, StreamedAnswer
+from web.mcp.cancelling import Cancelling
 from web.mcp.core import Core
 from web.mcp.guard import Guard
 from web.mcp.jsonrpc import INVALID_REQUEST, Malformed, RpcError
@@ -12,9 +13,10 @@ from web.options import WebOptions
 class Endpoint:
     """A handler of requests for `/mcp`, over one box of tools."""
 
-    def __init__(self, tools: ToolBox, options: WebOptions) -> None:
+    def __init__(self, tools: ToolBox, options: WebOptions, cancelling: Cancelling | None = None) -> None:
+        """Serve these tools; `cancelling` knows the waits of theirs that a notification may end."""
         self._guard = Guard(options)
-        self._core = Core(tools, options)
+        self._core = Core(tools, options, cancelling or Cancelling())
 
     async def __call__(self, request: Request) -> Answer | StreamedAnswer:
         """Answer one request. Raises `ApiError` for what the transport refuses, and `ClientGone`."""

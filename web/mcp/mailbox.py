@@ -4,10 +4,12 @@ The descriptions are read by models, which pay for every word of them in each co
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
 from actors.service import Service
+from web.mcp.cancelling import Cancelling
 from web.mcp.jsonrpc import encode
 from web.mcp.result import DOUBLED, Outcome, structured
 from web.mcp.schemas import input_schema, output_schema
@@ -37,8 +39,9 @@ class NoArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Mailbox:
     """The tools over one service."""
 
-    def __init__(self, service: Service, options: WebOptions, slots: Slots) -> None:
+    def __init__(self, service: Service, options: WebOptions, slots: Slots, cancelling: Cancelling) -> None:
         self._service = service
+        self._cancelling = cancelling
         self._options = options
         self._reading = Reading(service, options)
         self._waiting = Waiting(service, options, slots)
@@ -105,11 +108,11 @@ class Mailbox:
 
     async def _query_messages(self, call: Call, params: QueryMessages) -> Outcome:
         inbox = await readable(self._service, call.principal, params.inbox)
-        return structured(await self._reading.query(inbox, params, form=DOUBLED, page_bytes=call.page_bytes))
+        return structured(await self._reading.query(inbox, params, cost=DOUBLED, page_bytes=call.page_bytes))
 
     async def _get_message(self, call: Call, params: GetMessage) -> Outcome:
         inbox = await readable(self._service, call.principal, params.inbox)
-        return structured(await self._reading.whole(inbox, params, form=DOUBLED))
+        return structured(await self._reading.whole(inbox, params, cost=DOUBLED))
 
     async def _wait_for_messages(self, call: Call, params: WaitForMessages) -> Outcome:
         inbox = await readable(self._service, call.principal, params.inbox)
@@ -119,8 +122,9 @@ class Mailbox:
             params,
             call.until_gone,
             seconds=self._options.mcp_wait_cap_seconds,
-            form=DOUBLED,
+            cost=DOUBLED,
             page_bytes=call.page_bytes,
+            also=partial(self._cancelling.of, call.principal.token.token_id, call.id_json),
         )
         return structured(waited.body, waited.release)
 

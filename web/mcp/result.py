@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from web.mcp.jsonrpc import encode
-from web.reading import Form
+from web.render import Cost
 
 QUOTES_BYTES = 2
 
@@ -19,7 +19,9 @@ def measure(fragment: bytes) -> int:
     return len(fragment) + len(encode(fragment.decode())) - QUOTES_BYTES
 
 
-DOUBLED = Form(measure, copies=2)
+DOUBLED = Cost(measure, copies=2, most=3)
+"""Escaping at most doubles a byte of valid JSON, which has quotes, backslashes and white space to escape and no other
+control characters."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

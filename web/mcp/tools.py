@@ -31,11 +31,14 @@ class Hints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Who calls, and how: `until_gone` returns when the client has left, `page_bytes` bounds a page as sent."""
+    """Who calls, and how: `until_gone` returns when the client has left, `page_bytes` bounds a page as sent, `id_json`
+    is the message's id, by which a later one may cancel it.
+    """
 
     principal: Principal
     until_gone: UntilGone
     page_bytes: int
+    id_json: bytes | None = None
 
 
 Arguments = Mapping[str, Any]
