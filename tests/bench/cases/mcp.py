@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from actors.tail import TAIL_ENTRIES
 from tests.bench.calls import Calls, Job
 from tests.bench.figures import Figure, compare, quantile
 from tests.bench.harness import CLIENT_NEAR_LIMIT, Bench, run_client
@@ -33,6 +34,10 @@ CONNECTIONS = 8
 
 LIMIT = 20
 MESSAGES = 100
+NEAR_THE_HEAD = range(MESSAGES - TAIL_ENTRIES, MESSAGES - LIMIT + 1)
+"""Cursors of agents that follow the inbox, which is what they do: the tail has what comes after."""
+FURTHER_BACK = range(MESSAGES - TAIL_ENTRIES)
+"""Cursors of agents that catch up: these pages are read from the database."""
 FILLING_BYTES = 300
 """Of each body, which makes a message about 1 KiB and 20 of them about 20 KiB."""
 
@@ -44,6 +49,7 @@ VERSION = "2025-11-25"
 """The version that most clients speak; the SDK is as fast with the newest one."""
 
 POSTROOM = "Postroom"
+CATCHING_UP = "Postroom, further back"
 HYPERCORN = "SDK on Hypercorn"
 UVICORN = "SDK on uvicorn"
 
@@ -65,25 +71,33 @@ def measure(bench: Bench) -> list[Figure]:
             UVICORN: stack.enter_context(_sdk("sdk_uvicorn", seeded, directory)),
         }
         size = _compare_answers(servers, credentials)
-        measured = bench.rounds(
-            NAME, {name: _contender(bench, server, credentials) for name, server in servers.items()}
-        )
+        contenders = {
+            name: _contender(bench, server, credentials, NEAR_THE_HEAD) for name, server in servers.items()
+        }
+        contenders[CATCHING_UP] = _contender(bench, subject.server, credentials, FURTHER_BACK)
+        measured = bench.rounds(NAME, contenders)
     bench.note(f"{NAME}: {LIMIT} messages, {size:,} bytes of structured content; {CONNECTIONS} connections.")
     for name, of in measured.items():
         _note_medians(bench, name, of)
-    own = [calls.per_second for calls in measured[POSTROOM]]
-    return [
-        compare(
-            f"{NAME}.calls",
-            own,
-            name,
-            [calls.per_second for calls in measured[name]],
-            unit="/s",
-            better="higher",
-            goal=goal,
-        )
-        for name, goal in ((HYPERCORN, HYPERCORN_GOAL), (UVICORN, UVICORN_GOAL))
-    ]
+    speeds = {name: [calls.per_second for calls in of] for name, of in measured.items()}
+    figures = []
+    for figure, own, goals in (
+        ("calls", POSTROOM, (HYPERCORN_GOAL, UVICORN_GOAL)),
+        ("calls_further_back", CATCHING_UP, (None, None)),
+    ):
+        for name, goal in zip((HYPERCORN, UVICORN), goals, strict=True):
+            figures.append(
+                compare(
+                    f"{NAME}.{figure}",
+                    speeds[own],
+                    name,
+                    speeds[name],
+                    unit="/s",
+                    better="higher",
+                    goal=goal,
+                )
+            )
+    return figures
 
 
 def _fill(subject: Subject) -> None:
@@ -106,12 +120,11 @@ def _sdk(module: str, seeded: Path, directory: Path) -> Any:
     return running(module.replace("_", "-"), ("-m", f"tests.bench.servers.{module}", str(seeded)), directory)
 
 
-def _contender(bench: Bench, server: Server, credentials: tuple[str, str]) -> Callable[[int], Calls]:
-    """Return what measures one server for a round: pages at every place of the inbox in turn."""
-    requests = [
-        request(server, "tools/call", _arguments(after, LIMIT), credentials)
-        for after in range(MESSAGES - LIMIT)
-    ]
+def _contender(
+    bench: Bench, server: Server, credentials: tuple[str, str], cursors: range
+) -> Callable[[int], Calls]:
+    """Return what measures one server for a round: pages after each of these cursors in turn."""
+    requests = [request(server, "tools/call", _arguments(after, LIMIT), credentials) for after in cursors]
     count = bench.effort.requests // SHARE_OF_REQUESTS
 
     def of_round(number: int) -> Calls:
