@@ -63,7 +63,7 @@ class Fanout:
     def __init__(self) -> None:
         self._crowds: deque[tuple[Sequence[Watcher], Sequence[Ticket]]] = deque()
         self._work = trio.Event()
-        self._in_flight: dict[int, None] = {}  # numbers of wake-ups, the oldest first
+        self._in_flight: dict[int, float] = {}  # numbers of wake-ups and when they began, the oldest first
         self._wakeups = 0
         self._finished = trio.Event()
         self.hurry = False
@@ -97,20 +97,26 @@ class Fanout:
                 for ticket in tickets:
                     await ticket.wait()
             for watcher in watchers:
+                if not watcher.parked:
+                    watcher.wake()  # it costs nobody a place: it is awake already, or its client does not read
+                    continue
                 await self._room()
                 self._wakeups += 1
-                self._in_flight[self._wakeups] = None
+                self._in_flight[self._wakeups] = trio.current_time()
                 watcher.wake(partial(self._done, self._wakeups))
 
     async def _room(self) -> None:
-        """Wait until another one may be woken; one that takes too long is not waited for."""
+        """Wait until another one may be woken. Those that take too long are not waited for, all of them at once: the
+        clients of one inbox that do not read must not hold up everybody else's.
+        """
         while len(self._in_flight) >= IN_FLIGHT and not self.hurry:
             self._finished = trio.Event()
-            with trio.move_on_after(PACE_SECONDS) as waited:
+            oldest = next(iter(self._in_flight.values()))
+            with trio.move_on_at(oldest + PACE_SECONDS):
                 await self._finished.wait()
-            # The last one may have come to its end in the very pass in which the time was up.
-            if waited.cancelled_caught and len(self._in_flight) >= IN_FLIGHT:
-                del self._in_flight[next(iter(self._in_flight))]
+            late = trio.current_time() - PACE_SECONDS
+            for wakeup in [wakeup for wakeup, began in self._in_flight.items() if began <= late]:
+                del self._in_flight[wakeup]
 
     def _done(self, wakeup: int) -> None:
         self._in_flight.pop(wakeup, None)

@@ -216,15 +216,13 @@ class InboxActor:
         for envelope, outcome in zip(batch, result.outcomes, strict=True):
             envelope.answer(outcome)
             command = envelope.command
-            if isinstance(command, Append):
-                if command.ticket is not None:
-                    tickets.append(command.ticket)
-            elif isinstance(command, Erase):
-                self.live.tail.remove(command.seq)
+            if isinstance(command, Append) and command.ticket is not None:
+                tickets.append(command.ticket)
         if result.dropped:
             self._on_garbage()
         if head is not None:
-            self.live.committed(head, result.entries, tickets)
+            erased = [envelope.command.seq for envelope in batch if isinstance(envelope.command, Erase)]
+            self.live.committed(head, result.entries, erased, tickets)
             return True
         self._directory.forget(self.inbox_id)
         self.live.deleted()

@@ -24,10 +24,16 @@ class Live:
         self.ended = False
         self.version = 0
 
-    def committed(self, head: Head, entries: Sequence[NewEntry], tickets: Sequence[Ticket]) -> None:
-        """Take what a turn has committed and wake those that it matches, after the senders of `tickets`."""
+    def committed(
+        self, head: Head, entries: Sequence[NewEntry], erased: Sequence[int], tickets: Sequence[Ticket]
+    ) -> None:
+        """Take what a turn has committed, without what it has erased, and wake those that it matches, after the senders
+        of `tickets`.
+        """
         self.version += 1
         self.tail.extend(head, entries)
+        for seq in erased:
+            self.tail.remove(seq)
         if entries and self.watchers:
             matching = self.watchers.matching({entry.event_type for entry in entries})
             if matching:

@@ -49,8 +49,12 @@ class Tail:
         self.bytes = 0
 
     def covers(self, after: int) -> bool:
-        """Whether everything after this cursor is here (also when that is nothing)."""
-        return self.base is not None and after >= self.base
+        """Whether everything after this cursor is here (also when that is nothing).
+
+        Not for a cursor beyond the head: a page of the store may show a commit that the actor has not applied yet, and
+        whoever has read that page is ahead of this tail for a moment.
+        """
+        return self.base is not None and self.head is not None and self.base <= after <= self.head.latest_seq
 
     def extend(self, head: Head, entries: Sequence[NewEntry]) -> None:
         """Take what a turn has committed: the new head, and the entries it added in order."""

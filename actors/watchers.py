@@ -38,6 +38,11 @@ class Watcher:
         self._task: trio.lowlevel.Task | None = None
         self._release: Callable[[], None] | None = None
 
+    @property
+    def parked(self) -> bool:
+        """Whether it sleeps. One that does not is still busy with an earlier wake-up, and will look again by itself."""
+        return self._task is not None
+
     def rearm(self) -> None:
         """Lower the flag. Call it before looking, never after."""
         self._flag = False

@@ -6,6 +6,7 @@ begun, and Ctrl-C ends the process with our own sentence in place of a trace fro
 
 import os
 import signal
+from functools import partial
 from types import FrameType
 
 EXIT_INTERRUPTED = 130
@@ -29,7 +30,7 @@ def main() -> None:
     from postroom.cli.commands import program
 
     if usual:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        program.begins = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
     program(prog_name="postroom")
 
 

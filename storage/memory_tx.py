@@ -111,8 +111,10 @@ class MemoryTx:
         Nothing remembers the hole here: the twin has no `verify` that would ask.
         """
         inbox = self._state.live(inbox_id)
-        row = inbox.visible(seq)
-        if row is None:
+        row = inbox.rows.get(
+            seq
+        )  # also one that this very unit has appended, which the head does not know yet
+        if row is None or seq < inbox.head.first_seq:
             return None
         self._delete_row(inbox, row)
         return row.size

@@ -2,8 +2,13 @@
 
 The backup is read, never changed: it is copied next to the place where it shall be, checked there, given a new
 lineage and new epochs, synced, and only then put in the place of what was there. Interrupted anywhere, the directory
-holds the old database or the new one; at worst without its life file, and then the next start gives it new epochs
-once more.
+holds the old database or the new one, whole; the new one at worst beside the old one's life file, whose lineage is not
+its own, and then the next start gives it new epochs once more.
+
+The log of a killed server is a part of the old database, and must not be there when the new one is, to which SQLite
+would apply it. So it is folded into the old database first. An old database that SQLite cannot open any more is moved
+aside together with its log instead, and put back when the new one does not come: at once, or by the next restore if
+this one was killed. Until then a server refuses to start, because the life file shows that there was a database.
 """
 
 import contextlib
@@ -22,6 +27,17 @@ from storage.migrate import require_known, steps
 
 RESTORING = DATABASE_NAME + ".restoring"
 """The copy until it is put in its place; one that an interrupted restore left is overwritten by the next."""
+
+REPLACED = DATABASE_NAME + ".replaced"
+"""An old database that cannot be opened, while the new one is put in its place; its log keeps its ending, so that
+both can be moved back by hand.
+"""
+
+LOGS = ("-wal", "-journal")
+"""What a killed process leaves beside a database, and SQLite applies to whatever database is there."""
+
+INDEX = "-shm"
+"""The index of a log: made again from it."""
 
 SLICE_PAGES = 1_024
 """Copied between two reports of progress: 8 MiB."""
@@ -121,21 +137,74 @@ def _copy(source: apsw.Connection, copy: Path, shown: Path, progress: Progress) 
 
 
 def _replace(copy: Path, directory: Path) -> None:
-    """Put the copy in its place. The order makes an interruption harmless.
+    """Put the copy in its place. After every step the old database is there with all of its log, or the new one.
 
-    Without the life file whatever is found is a new life; and the log of the old database must be gone before the new
-    one is there, for it would be applied to that.
+    Raises `OSError`, `apsw.Error`.
     """
-    database = directory / DATABASE_NAME
-    (directory / lifefile.LIFE_NAME).unlink(missing_ok=True)
-    lifefile.sync_directory(directory)
-    for end in ("-wal", "-shm"):
-        Path(f"{database}{end}").unlink(missing_ok=True)
-    lifefile.sync_directory(directory)
-    copy.replace(database)
+    database, aside = directory / DATABASE_NAME, directory / REPLACED
+    _recover(database, aside)
+    try:
+        if _fold(database):
+            for end in (*LOGS, INDEX):
+                _beside(database, end).unlink(missing_ok=True)
+            # Before the new database is there: a power loss must not bring a log back beside it.
+            lifefile.sync_directory(directory)
+        else:
+            _set_aside(database, aside)
+        copy.replace(database)
+    except BaseException:
+        with contextlib.suppress(OSError):  # the next restore tries again
+            _recover(database, aside)
+        raise
     lifefile.sync_directory(directory)
     with contextlib.closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         lineage, commits = life.identity(db, directory)
     lifefile.LifeFile(directory / lifefile.LIFE_NAME).create(
         lifefile.Life(lineage, commits, lifefile.place_of(database))
     )
+    with contextlib.suppress(OSError):  # what was restored is restored; the next restore deletes it
+        _recover(database, aside)
+
+
+def _fold(database: Path) -> bool:
+    """Write the logs into their database, durably; False when they still hold something."""
+    if _has_content(database):
+        try:
+            with contextlib.closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
+                db.execute("PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL").fetchall()
+                db.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # finds the logs
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except apsw.Error:
+            return False
+    # Without a database nothing is opened: SQLite deletes the log that it finds beside an empty file.
+    return not any(_has_content(_beside(database, end)) for end in LOGS)
+
+
+def _set_aside(database: Path, aside: Path) -> None:
+    """Move database and logs away. The database goes first: without its log it must not look like one to serve."""
+    for end in ("", *LOGS):
+        if _beside(database, end).exists():
+            _beside(database, end).replace(_beside(aside, end))
+            lifefile.sync_directory(database.parent)
+    _beside(database, INDEX).unlink(missing_ok=True)
+
+
+def _recover(database: Path, aside: Path) -> None:
+    """Deal with what was moved aside: put it back where no database is, the logs first; else delete it."""
+    replaced = _has_content(database)
+    for end in (*LOGS, ""):
+        if not _beside(aside, end).exists():
+            continue
+        if replaced:
+            _beside(aside, end).unlink()
+        else:
+            _beside(aside, end).replace(_beside(database, end))
+            lifefile.sync_directory(database.parent)
+
+
+def _beside(file: Path, end: str) -> Path:
+    return Path(f"{file}{end}")
+
+
+def _has_content(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0

@@ -7,8 +7,9 @@ that stops reading is disconnected from outside (`web.upstream.connections`) and
 It is a plain iterator, not a generator: there is no task, no channel and no scope of its own to unwind (trap 12).
 """
 
+from collections.abc import Mapping
 from contextlib import ExitStack
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 import msgspec
@@ -17,7 +18,7 @@ import trio
 from actors.feed import Feed
 from actors.tail import TailEntry
 from actors.watchers import Ending, Watcher
-from storage.errors import InboxGone
+from storage.errors import InboxGone, StorageError
 from storage.records import Head, Page, PageQuery, StoredMessage
 from web import render, sse
 from web.decoding import MAX_SEQ
@@ -33,6 +34,8 @@ PIECE_BYTES = 64 * 1024
 """What is written at once, about: what a slow reader must take in one go (`SEND_PIECE_BYTES`)."""
 
 REASONS: dict[Ending, str] = {"deleted": "inbox_deleted", "revoked": "revoked", "shutdown": "shutdown"}
+
+NOTHING_UNTOLD: Mapping[str, sse.Place] = MappingProxyType({})
 
 
 class Place:
@@ -143,14 +146,19 @@ class Stream:
         """
         self._opening = sse.OPENING + self._id() + sse.END
 
-    def open_with_new_lives(self, changed: list[Place]) -> None:
+    def open_with_new_lives(self, changed: Mapping[Place, sse.Place]) -> None:
         """Say that the reader's cursor belongs to another life, and that it is at the new one's beginning; then
         close. A client that reconnects by itself begins the new life.
+
+        `changed`: where the reader was in the life before, by place. An id moves only the inboxes told so far: who
+        breaks off between two of them is told of the second one again.
         """
         said = [sse.OPENING + sse.END]
+        untold = {place.slug: before for place, before in changed.items()}
         for place in changed:
+            del untold[place.slug]
             data = msgspec.json.encode({"inbox": place.slug, "epoch": place.epoch})
-            said += [self._id(), sse.event("epoch_changed", data)]
+            said += [self._id(untold), sse.event("epoch_changed", data)]
         self._opening = b"".join(said)
         self._over = True
 
@@ -187,11 +195,11 @@ class Stream:
             self._watcher.rearm()
             ending = self._ending()
             if ending is not None:
-                return self._bye(ending)
+                return await self._bye(ending)
             try:
                 piece = await self._look_around()
             except InboxGone:
-                return self._bye("deleted")
+                return await self._bye("deleted")
             if piece:
                 return piece
             if is_due(quiet_until):
@@ -224,11 +232,6 @@ class Stream:
 
     def _tell(self, place: Place, page: Page, entries: list[TailEntry]) -> bytes:
         head = page.head
-        if head.epoch != place.epoch:
-            place.begin(head, 0)
-            self._over = True
-            data = msgspec.json.encode({"inbox": place.slug, "epoch": place.epoch})
-            return self._id() + sse.event("epoch_changed", data)
         said: list[bytes] = []
         # What was dropped before the stream began is not missing to a reader that asked for what there is (after: 0).
         if place.after < head.first_seq - 1 and (place.after > 0 or head.first_seq > place.first_seq):
@@ -267,14 +270,29 @@ class Stream:
         line = self._id()
         return sse.COMMENT + (line if self._told_id != told else b"") + sse.END
 
-    def _bye(self, ending: Ending) -> bytes:
+    async def _bye(self, ending: Ending) -> bytes:
         self._over = True
-        return self._id() + sse.event("bye", msgspec.json.encode({"reason": REASONS[ending]}))
+        told = {"reason": REASONS[ending]}
+        if self._several and ending == "deleted" and (gone := await self._gone()) is not None:
+            told["inbox"] = gone
+        return self._id() + sse.event("bye", msgspec.json.encode(told))
 
-    def _id(self) -> bytes:
-        """Return the line that tells the reader where it is now."""
+    async def _gone(self) -> str | None:
+        """Return which inbox was deleted; None when the store cannot say any more."""
+        for place in self._places:
+            try:
+                await place.look()
+            except InboxGone:
+                return place.slug
+            except StorageError:
+                return None
+        return None
+
+    def _id(self, untold: Mapping[str, sse.Place] = NOTHING_UNTOLD) -> bytes:
+        """Return the line that tells the reader where it is now; in the inboxes `untold`, where it still is."""
         if self._several:
-            self._told_id = sse.vector_id({place.slug: (place.epoch, place.after) for place in self._places})
+            places = {place.slug: (place.epoch, place.after) for place in self._places}
+            self._told_id = sse.vector_id({**places, **untold})
         else:
             [place] = self._places
             self._told_id = sse.single_id(place.epoch, place.after)

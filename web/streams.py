@@ -96,7 +96,11 @@ class Streams:
                 Place(inbox.slug, held.enter_context(self._service.feed(inbox.inbox_id, watcher)))
                 for inbox in inboxes
             )
-            changed = [place for place in places if await _begin(place, params, resumed.get(place.slug))]
+            changed = {
+                place: resumed[place.slug]
+                for place in places
+                if await _begin(place, params, resumed.get(place.slug))
+            }
             stream = Stream(
                 places,
                 watcher,

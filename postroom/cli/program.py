@@ -101,11 +101,17 @@ def ending(error: BaseException) -> Failure:
 
 
 class Program(click.Group):
-    """The top group: whatever happens below it ends in an exit code and at most one sentence."""
+    """The top group: whatever happens below it ends in an exit code and at most one sentence.
+
+    `begins` is called when a command is about to run, from where an interrupt is caught here.
+    """
+
+    begins: Callable[[], object] = staticmethod(lambda: None)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and translate its errors. `--traceback` shows where an error came from."""
         try:
+            self.begins()
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit):
             raise

@@ -299,3 +299,77 @@ async def test_a_page_near_the_head_is_answered_from_memory_as_the_store_would()
         ):
             await world.service.page(query)
         assert len(reads) == 5
+
+
+async def test_a_reader_that_saw_a_commit_before_its_actor_did_is_not_told_that_it_is_ahead() -> None:
+    store = MemoryStore()
+    async with running(store) as world:
+        inbox = await world.inbox()
+        await world.registry.ask(inbox, append())
+        entered, leave = trio.Event(), trio.Event()
+
+        async def hold_the_answer() -> None:
+            entered.set()
+            await leave.wait()
+
+        heads: list[int] = []
+
+        def check(head: Head) -> None:
+            heads.append(head.latest_seq)
+            assert head.latest_seq >= 2, "the caller has seen 2 already"
+
+        found: list[int] = []
+
+        async def waiting() -> None:
+            with Feed(world.registry, store, inbox, Watcher()) as feed:
+                page, _ = await next_page(feed, PageQuery(inbox, 20, after=2), FAR, check)
+                found.extend(row.seq for row in page.rows)
+
+        store.acknowledge = hold_the_answer
+        with trio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(world.registry.ask, inbox, append())
+                await entered.wait()
+                stored = await store.read(
+                    Reading(lambda snapshot: snapshot.page(PageQuery(inbox, 20, after=1)))
+                )
+                assert [row.seq for row in stored.rows] == [2]
+                page, _ = await world.service.page(PageQuery(inbox, 20, after=2))
+                assert page.head.latest_seq == 2
+                nursery.start_soon(waiting)
+                await trio.testing.wait_all_tasks_blocked()
+                store.acknowledge = None
+                leave.set()
+                await trio.testing.wait_all_tasks_blocked()
+                assert found == []
+                await world.registry.ask(inbox, append())
+        assert found == [3]
+        assert heads
+
+
+async def test_an_erased_message_is_served_to_no_waiter_also_when_it_came_in_the_same_turn() -> None:
+    store = MemoryStore()
+    async with running(store) as world:
+        inbox = await world.inbox()
+        await world.registry.ask(inbox, append())
+        entered, leave = trio.Event(), trio.Event()
+
+        async def hold_the_first() -> None:
+            store.gate = None
+            entered.set()
+            await leave.wait()
+
+        store.gate = hold_the_first
+        with trio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(world.registry.ask, inbox, append())
+                await entered.wait()
+                nursery.start_soon(world.registry.ask, inbox, append())
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.start_soon(world.registry.ask, inbox, Erase(3))
+                await trio.testing.wait_all_tasks_blocked()
+                leave.set()
+        for after in (0, 1, 2):
+            assert (await wait(world, inbox, after, seconds=0))[0] == [seq for seq in (1, 2) if seq > after]
+        await world.registry.ask(inbox, Erase(2))
+        assert (await wait(world, inbox, 1, seconds=0)) == ([], 3)

@@ -140,10 +140,30 @@ async def test_watchers_whose_clients_do_not_read_lose_their_places(
         await nursery.start(fanout.run)
         fanout.announce(await crowd(nursery, IN_FLIGHT + 3, woken, trio.Event()), [])
         await trio.testing.wait_all_tasks_blocked()
-        for more in range(1, 4):
-            mock_clock.jump(PACE_SECONDS)
+        assert len(woken) == IN_FLIGHT
+        mock_clock.jump(PACE_SECONDS)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(woken) == IN_FLIGHT + 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_clients_of_one_inbox_that_do_not_read_hold_up_no_other_inbox(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    stuck: list[int] = []
+    prompt: list[int] = []
+    fanout = Fanout()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(fanout.run)
+        deaf = await crowd(nursery, 64, stuck, trio.Event())
+        for _ in range(40):  # as many messages to their inbox
+            fanout.announce(deaf, [])
+        fanout.announce(await crowd(nursery, 3 * IN_FLIGHT, prompt, None), [])
+        for _ in range(64 // IN_FLIGHT):
             await trio.testing.wait_all_tasks_blocked()
-            assert len(woken) == IN_FLIGHT + more
+            mock_clock.jump(PACE_SECONDS)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (len(stuck), len(prompt)) == (64, 3 * IN_FLIGHT)
         nursery.cancel_scope.cancel()
 
 

@@ -26,7 +26,7 @@ FIGURES = {
     "wakeup": {"wakeup.p50", "wakeup.p99"},
     "fanout": {"fanout.sender", "fanout.others", "fanout.each_wait"},
     "pages": {"pages.forward", "pages.backward", "pages.rare_type", "pages.time"},
-    "mcp": {"mcp.calls"},
+    "mcp": {"mcp.calls", "mcp.calls_further_back"},
 }
 
 

@@ -18,6 +18,7 @@ from tests.mcp.fixtures import fixture_tools
 from tests.node import MODULES, NODE
 from tests.wire.harness import front_of
 from web.front import Front
+from web.mcp.cancelling import Cancelling
 from web.mcp.endpoint import Endpoint
 from web.mcp.mailbox import Mailbox
 from web.mcp.tools import ToolBox
@@ -53,9 +54,10 @@ async def endpoint(tmp_path: Path, *, fixtures: bool) -> AsyncIterator[str]:
         record, token = world.tokens.draft("agent", inboxes=["demo"])
         await world.tokens.create(record)
         slots = Slots(options.max_streams, options.max_streams_per_inbox)
-        tools = Mailbox(world.service, options, slots).tools()
+        cancelling = Cancelling()
+        tools = Mailbox(world.service, options, slots, cancelling).tools()
         box = ToolBox((*tools, *fixture_tools()) if fixtures else tools)
-        front = front_of(world, tmp_path, options, stopping, mcp=Endpoint(box, options))
+        front = front_of(world, tmp_path, options, stopping, mcp=Endpoint(box, options, cancelling))
         async with serving(WithToken(front, token), stopping) as served:
             yield f"{served.url}/mcp"
 
