@@ -147,8 +147,10 @@ class Backups:
         try:
             await self._store.back_up(backup.file, backup.progress)
             backup.size = backup.file.stat().st_size
-        except OSError:
-            backup.state, backup.error = "failed", StorageError("The copy cannot be read.")
+        except OSError as error:
+            # Of `stat`, on a whole copy: what the store does with the disk, it tells in its own words.
+            why = error.strerror or "an error of the operating system"
+            backup.state, backup.error = "failed", StorageError(f"The finished copy cannot be read: {why}.")
         except StorageError as error:
             backup.state, backup.error = "failed", error
         else:

@@ -12,6 +12,7 @@ a new life (`storage.life`).
 """
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -23,7 +24,7 @@ import trio
 
 from storage.errors import StorageError, StorageFull
 from storage.lifefile import sync_directory
-from storage.lock import FILE_MODE
+from storage.lock import FILE_MODE, reason
 
 if TYPE_CHECKING:
     from storage.upkeep import Upkeep
@@ -47,7 +48,16 @@ PARTIAL = ".partial"
 """Ends the name of a copy that is not whole yet."""
 
 NO_ROOM = "There is not enough room for a backup in the data directory."
-BROKEN = "The copy could not be made: the disk reported an error."
+BROKEN = "The copy could not be made: the writer had to open the database again."
+NOT_SYNCED = "The copy could not be made: syncing it failed"
+
+DOING = {
+    apsw.SQLITE_IOERR_READ: "reading the database failed",
+    apsw.SQLITE_IOERR_SHORT_READ: "reading the database failed",
+    apsw.SQLITE_IOERR_WRITE: "writing it failed",
+    apsw.SQLITE_IOERR_FSYNC: "syncing it failed",
+}
+"""What SQLite was doing, by its extended code."""
 
 Progress = Callable[[int, int], None]
 """Is told how many pages are copied, and how many there are."""
@@ -86,7 +96,7 @@ class Copying:
         except apsw.BusyError:
             return False
         except (apsw.Error, OSError) as exc:
-            raise StorageError(BROKEN) from exc
+            raise _failed(exc) from exc
 
     def _step(self, upkeep: "Upkeep") -> bool:
         if self._backup is None:
@@ -124,13 +134,21 @@ class Copying:
         self._backup = self._copy.backup("main", upkeep.db, "main")
 
     def sync(self) -> None:
-        """Have the disk write what was copied so far. On any thread; the writer may go on meanwhile."""
+        """Have the disk write what was copied so far. On any thread; the writer may go on meanwhile.
+
+        Raises `StorageFull`, `StorageError`.
+        """
         self.unsynced_bytes = 0
-        fd = os.open(self.path, os.O_RDWR)
         try:
-            os.fdatasync(fd)
-        finally:
-            os.close(fd)
+            fd = os.open(self.path, os.O_RDWR)
+            try:
+                os.fdatasync(fd)
+            finally:
+                os.close(fd)
+        except OSError as exc:
+            if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StorageFull(NO_ROOM) from exc
+            raise StorageError(f"{NOT_SYNCED}: {reason(exc)}.") from exc
 
     def finish(self, target: Path) -> None:
         """Make the whole copy one plain file with a lineage of its own, durably, called `target`. On any thread."""
@@ -140,13 +158,13 @@ class Copying:
             with contextlib.closing(apsw.Connection(str(self.path))) as copy:
                 copy.execute("PRAGMA synchronous = OFF").fetchall()
                 if copy.execute("PRAGMA journal_mode = DELETE").get != "delete":
-                    raise StorageError(BROKEN)
+                    raise StorageError("The copy could not be made: it cannot be made one plain file.")
                 copy.execute("UPDATE server SET lineage = randomblob(16)").fetchall()
             self.sync()
             self.path.replace(target)
             sync_directory(target.parent)
         except (apsw.Error, OSError) as exc:
-            raise StorageError(BROKEN) from exc
+            raise _failed(exc) from exc
 
     def abandon(self, _: "Upkeep | None" = None) -> None:
         """Let go of both databases."""
@@ -160,6 +178,14 @@ class Copying:
         for end in ("", "-journal", "-wal", "-shm"):
             with contextlib.suppress(OSError):
                 Path(f"{self.path}{end}").unlink(missing_ok=True)
+
+
+def _failed(error: apsw.Error | OSError) -> StorageError:
+    """Return the sentence for a disk that failed: what it was asked for, where that is known, and what it said."""
+    if isinstance(error, OSError):
+        return StorageError(f"The copy could not be made: writing it failed: {reason(error)}.")
+    doing = DOING.get(getattr(error, "extendedresult", 0), "the disk failed")
+    return StorageError(f"The copy could not be made: {doing}: {error}.")
 
 
 async def back_up(between: Between, target: Path, progress: Progress) -> None:

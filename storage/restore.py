@@ -39,6 +39,9 @@ LOGS = ("-wal", "-journal")
 INDEX = "-shm"
 """The index of a log: made again from it."""
 
+SMALLEST_DATABASE_BYTES = 512
+"""SQLite takes a smaller file for an empty database."""
+
 SLICE_PAGES = 1_024
 """Copied between two reports of progress: 8 MiB."""
 
@@ -168,16 +171,19 @@ def _replace(copy: Path, directory: Path) -> None:
 
 def _fold(database: Path) -> bool:
     """Write the logs into their database, durably; False when they still hold something."""
-    if _has_content(database):
+    if _is_database(database):
         try:
             with contextlib.closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
+                # Closing one that cannot be read must not delete a log in which SQLite finds nothing.
+                db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
                 db.execute("PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL").fetchall()
                 db.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # finds the logs
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except apsw.Error:
             return False
     # Without a database nothing is opened: SQLite deletes the log that it finds beside an empty file.
-    return not any(_has_content(_beside(database, end)) for end in LOGS)
+    logs = [_beside(database, end) for end in LOGS]
+    return not any(log.exists() and log.stat().st_size for log in logs)
 
 
 def _set_aside(database: Path, aside: Path) -> None:
@@ -191,11 +197,12 @@ def _set_aside(database: Path, aside: Path) -> None:
 
 def _recover(database: Path, aside: Path) -> None:
     """Deal with what was moved aside: put it back where no database is, the logs first; else delete it."""
-    replaced = _has_content(database)
+    replaced = _is_database(database)
     for end in (*LOGS, ""):
         if not _beside(aside, end).exists():
             continue
         if replaced:
+            lifefile.sync_directory(database.parent)  # or the old one might go before the new one has come
             _beside(aside, end).unlink()
         else:
             _beside(aside, end).replace(_beside(database, end))
@@ -206,5 +213,5 @@ def _beside(file: Path, end: str) -> Path:
     return Path(f"{file}{end}")
 
 
-def _has_content(file: Path) -> bool:
-    return file.exists() and file.stat().st_size > 0
+def _is_database(file: Path) -> bool:
+    return file.exists() and file.stat().st_size >= SMALLEST_DATABASE_BYTES

@@ -15,6 +15,7 @@ from typing import Self
 import msgspec
 import trio
 
+from actors.ask import InboxQuarantined, InboxStopped
 from actors.feed import Feed
 from actors.tail import TailEntry
 from actors.watchers import Ending, Watcher
@@ -284,8 +285,8 @@ class Stream:
                 await place.look()
             except InboxGone:
                 return place.slug
-            except StorageError:
-                return None
+            except (StorageError, InboxStopped, InboxQuarantined):
+                continue
         return None
 
     def _id(self, untold: Mapping[str, sse.Place] = NOTHING_UNTOLD) -> bytes:

@@ -74,6 +74,18 @@ async def test_a_failure_is_told_and_ends_nothing_else(tmp_path: Path) -> None:
         await wait_all_tasks_blocked()
 
 
+async def test_a_finished_copy_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    async with running(tmp_path) as (backups, copier):
+        failed = backups.start()
+        await wait_all_tasks_blocked()
+        failed.file = tmp_path / "nowhere" / "copy"
+        failed.file.parent.touch()
+        copier.go.set()
+        await wait_all_tasks_blocked()
+        assert failed.state == "failed"
+        assert str(failed.error) == "The finished copy cannot be read: Not a directory."
+
+
 async def test_what_nobody_fetches_is_deleted_after_its_time(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

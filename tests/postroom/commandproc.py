@@ -76,3 +76,12 @@ class CommandProcess:
         for line in pipe:
             self._lines[name].put(line.rstrip("\n"))
         self._lines[name].put(None)
+
+
+class ShellProcess(CommandProcess):
+    """A script of the shell, in which `postroom` is this program. Let it end by itself: it has children."""
+
+    def __init__(self, script: str, **environment: str) -> None:
+        super().__init__(**environment)
+        program = f'postroom() {{ "{sys.executable}" -m postroom "$@"; }}\n'
+        self._command = ["/bin/sh", "-c", program + script]

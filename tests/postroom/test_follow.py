@@ -1,15 +1,25 @@
 """`wait` and `tail` against a real server: what they print, and that nothing is lost or shown twice."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.postroom.commandproc import CommandProcess
+from tests.postroom.commandproc import CommandProcess, ShellProcess
 from tests.postroom.conftest import Command, run
+from tests.postroom.scriptedserver import ScriptedServer, answer
 from tests.postroom.serverproc import ServerProcess
 from tests.postroom.test_cli import fine, sentence
 from tests.postroom.test_stats import until_open
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+
+EMPTY = answer(b'{"messages": [], "epoch": "e", "next_after": 7, "gap": false}')
+FULL = answer(b'{"messages": [], "epoch": "e", "next_after": 9, "gap": true}')
+BUSY = answer(b'{"error": {"code": "busy", "message": "."}}', status="503 Service Unavailable")
+BROKEN = b""
 
 
 def new_inbox(command: Command, slug: str, *bodies: str) -> str:
@@ -66,14 +76,83 @@ def test_wait_in_an_inbox_that_is_not_there_is_exit_5(command: Command) -> None:
     sentence(command("wait", "nowhere", "--after", "0"), 5)
 
 
-def test_a_wait_that_a_stopping_server_ends_early_does_not_say_that_time_was_up(tmp_path: Path) -> None:
+def test_a_wait_goes_on_through_a_restart(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    with ServerProcess(data_dir) as first:
+        client = {"POSTROOM_URL": first.url, "POSTROOM_TOKEN": first.token}
+        with CommandProcess("wait", "demo", "--after", "0", "--timeout", "50", **client) as waiting:
+            until_open(first, 1)
+            first.stop()
+            assert "Trying again" in waiting.line("stderr")
+            with ServerProcess(data_dir, "--bind", first.url.removeprefix("http://")):
+                send(client, "one")
+                assert waiting.line().split()[0] == "1"
+                assert waiting.wait() == 0
+
+
+def test_a_wait_whose_server_stays_away_ends_with_the_empty_answer_when_its_time_is_up(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as server:
         client = {"POSTROOM_URL": server.url, "POSTROOM_TOKEN": server.token}
-        with CommandProcess("wait", "demo", "--after", "0", "--timeout", "50", **client) as waiting:
+        with CommandProcess("wait", "demo", "--after", "0", "--timeout", "4", "--json", **client) as waiting:
             until_open(server, 1)
             server.stop()
-            assert waiting.wait() in (3, 7)
-            assert waiting.rest("stdout") == []
+            assert waiting.wait() == 8
+            assert json.loads("".join(waiting.rest("stdout")))["next_after"] == 0
+
+
+def test_a_wait_that_finds_nobody_at_first_ends_at_once(tmp_path: Path) -> None:
+    with ScriptedServer() as nobody:
+        url = nobody.url
+    result = run("wait", "demo", "--after", "0", "--timeout", "60", "--url", url, POSTROOM_TOKEN="x")
+    assert "No server answers" in sentence(result, 3)
+
+
+@pytest.mark.parametrize("first", [BUSY, BROKEN], ids=["busy", "broken off"])
+def test_a_server_that_is_busy_or_dies_is_asked_again_from_the_same_cursor(
+    monkeypatch: pytest.MonkeyPatch, first: bytes
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("postroom.cli.follow.time.sleep", slept.append)
+    with ScriptedServer(first, EMPTY, first, first, FULL) as server:
+        words = ["wait", "demo", "--after", "5", "--timeout", "60", "--json", "--url", server.url]
+        result = run(*words, POSTROOM_TOKEN="x")
+    assert (result.exit_code, json.loads(result.stdout)["next_after"]) == (0, 9)
+    assert [asked.params["after"] for asked in server.asked] == [["5"], ["5"], ["7"], ["7"], ["7"]]
+    assert len(slept) == 3
+    assert slept[2] > slept[1]
+
+
+def test_a_busy_server_that_is_only_looked_at_is_not_asked_again() -> None:
+    with ScriptedServer(BUSY) as server:
+        words = ["wait", "demo", "--after", "5", "--timeout", "0", "--url", server.url]
+        sentence(run(*words, POSTROOM_TOKEN="x"), 7)
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0.2", "-1", "9" * 400])
+def test_wait_takes_whole_seconds(command: Command, seconds: str) -> None:
+    result = command("wait", "demo", "--after", "0", "--timeout", seconds)
+    assert result.exit_code == 2
+    assert "'--timeout'" in result.stderr
+
+
+def test_the_loop_of_the_documentation_survives_a_restart(tmp_path: Path) -> None:
+    [loop] = re.findall(r"```sh\n(AFTER=0\n.*?)```", PAGE.read_text(), re.DOTALL)
+    data_dir = tmp_path / "data"
+    with ServerProcess(data_dir) as first:
+        client = {"POSTROOM_URL": first.url, "POSTROOM_TOKEN": first.token}
+        fine(run("inbox", "create", "orders", "--no-token", **client))
+        fine(run("send", "orders", "--data", '"one"', **client))
+        with ShellProcess('handle() { echo "$1" | jq -c .untrusted.body; }\n' + loop, **client) as looping:
+            assert looping.line() == '"one"'
+            until_open(first, 1)
+            first.stop()
+            assert "Trying again" in looping.line("stderr")
+            with ServerProcess(data_dir, "--bind", first.url.removeprefix("http://")):
+                fine(run("send", "orders", "--data", '"two"', **client))
+                assert looping.line() == '"two"'
+                fine(run("inbox", "delete", "orders", "--yes", **client))
+                assert looping.wait() == 5
+                assert looping.rest("stdout") == []
 
 
 # -- tail ----------------------------------------------------------------------------------------------------

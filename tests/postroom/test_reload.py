@@ -179,6 +179,16 @@ def test_a_bad_file_changes_nothing_and_is_one_sentence_in_the_log(
     reloading.reload("max_body_bytes = 1000", "settings reloaded")
 
 
+def test_a_file_that_is_a_pipe_by_now_does_not_stop_the_server(reloading: Reloading) -> None:
+    reloading.file.unlink()
+    os.mkfifo(reloading.file)
+    os.kill(reloading.server.pid, signal.SIGHUP)
+    reloading.server.wait_for_output("nothing was reloaded")
+    assert "is not a regular file" in reloading.server.output
+    with Api(reloading.server.url, reloading.server.token) as api:
+        assert api.post(api.inbox(), b"x").status_code == 200
+
+
 def test_every_setting_that_reloads_is_one_of_the_web_layer_or_of_the_composition_root() -> None:
     """What storage and the listening socket were made with cannot change; nobody would tell them."""
     web = {field.name for field in msgspec.structs.fields(WebOptions)}

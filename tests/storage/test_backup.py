@@ -1,6 +1,6 @@
 """Backups and restoring: whole and current, out of the way of ingest, and nothing left of one that failed."""
 
-import contextlib
+import errno
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -262,6 +262,27 @@ async def test_a_copy_is_synced_as_it_grows(tmp_path: Path, monkeypatch: pytest.
     assert synced == sorted(synced)
 
 
+@pytest.mark.parametrize(
+    ("code", "kind", "said"),
+    [
+        (errno.EIO, StorageError, "syncing it failed: input/output error"),
+        (errno.ENOSPC, StorageFull, NO_ROOM),
+    ],
+)
+async def test_a_copy_that_cannot_be_synced_says_so_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[StorageError], said: str
+) -> None:
+    def fdatasync(fd: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("storage.backup.os.fdatasync", fdatasync)
+    async with open_store(StorageOptions(data_dir=tmp_path / "data")) as store:
+        await create(store, "one")
+        with pytest.raises(kind, match=said):
+            await store.back_up(tmp_path / "backup.db", unheard)
+    assert os.listdir(tmp_path) == ["data"]
+
+
 async def test_a_failure_on_the_writers_thread_reaches_the_caller_and_cleans_up(tmp_path: Path) -> None:
     calls: list[str] = []
 
@@ -364,27 +385,6 @@ async def test_what_cannot_be_restored_changes_nothing(tmp_path: Path, harm: str
     with pytest.raises(DataDirectoryError):
         restore(backup, tmp_path / "new", force=False, progress=unheard)
     assert not (tmp_path / "new" / DATABASE_NAME).exists()
-
-
-@pytest.mark.parametrize("at", range(6))
-async def test_a_restore_that_is_interrupted_leaves_a_database_and_no_old_life(
-    tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backup = await backed_up(tmp_path)
-    old = epoch(tmp_path / "origin")
-    left = [at]
-
-    def sync(directory: Path) -> None:
-        if not left[0]:
-            raise OSError("killed")
-        left[0] -= 1
-
-    with monkeypatch.context() as patch:
-        patch.setattr("storage.lifefile.sync_directory", sync)
-        with contextlib.suppress(DataDirectoryError):
-            restore(backup, tmp_path / "origin", force=True, progress=unheard)
-    with open_offline(StorageOptions(data_dir=tmp_path / "origin")) as store:
-        assert store._upkeep.db.execute("SELECT count(*), min(epoch) FROM entry, inbox_head").get != (40, old)
 
 
 async def test_a_backup_that_is_put_back_by_hand_is_another_life(tmp_path: Path) -> None:

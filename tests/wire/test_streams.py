@@ -16,6 +16,7 @@ from actors.commands import DeleteInbox, Purge
 from tests.wire.client import Client, Reply
 from tests.wire.events import Event, EventParser
 from tests.wire.scene import Scene, scene
+from web.sse import vector_id
 
 OPENING = "retry: 2000\n"
 
@@ -522,6 +523,7 @@ async def test_a_new_life_of_one_inbox_keeps_the_place_in_the_others(
             await at.served.service.delete_inbox(at.inbox.inbox_id)
             await settled()
             assert farewell(stream) == "inbox_deleted"
+            assert stream.events[-1].json["inbox"] == "demo"
         at.inbox = await at.served.inbox("demo")
         await at.send()
         async with listening(at, target, vector) as stream:
@@ -531,6 +533,49 @@ async def test_a_new_life_of_one_inbox_keeps_the_place_in_the_others(
             vector = stream.parser.last_event_id
         async with listening(at, target, vector) as stream:
             assert [(event.json["inbox"], event.json["seq"]) for event in stream.events] == [("demo", 1)]
+
+
+async def test_who_breaks_off_between_two_new_lives_is_told_of_the_second_again(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with scene(tmp_path) as at:
+        other = await at.served.inbox("other")
+        await at.served.inbox("third")
+        await at.rescope(None)
+        await at.send(inbox=other)
+        target = "/v1/stream?inboxes=demo&inboxes=third&inboxes=other"
+        async with listening(at, target) as stream:
+            before = vector_of(stream.parser.last_event_id)
+        for inbox in (at.inbox, other):
+            await at.served.service.delete_inbox(inbox.inbox_id)
+        for slug in ("demo", "other"):
+            await at.served.inbox(slug)
+        async with listening(at, target, vector_id(before)) as stream:
+            assert stream.ended
+            assert stream.names == ["epoch_changed", "epoch_changed"]
+            first, second = stream.events
+        assert first.last_event_id is not None
+        between = vector_of(first.last_event_id)
+        assert between == {**before, "demo": [first.json["epoch"], 0]}
+        async with listening(at, target, first.last_event_id) as stream:
+            assert [event.json for event in stream.events] == [second.json]
+            assert stream.parser.last_event_id == second.last_event_id
+        async with listening(at, target, second.last_event_id) as stream:
+            assert stream.events == []
+            assert not stream.ended
+
+
+async def test_a_farewell_names_the_deleted_inbox_among_several(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with scene(tmp_path) as at:
+        other = await at.served.inbox("other")
+        await at.rescope(None)
+        async with listening(at, "/v1/stream?inboxes=demo&inboxes=other") as stream:
+            await at.served.service.delete_inbox(other.inbox_id)
+            await settled()
+            assert stream.ended
+            assert stream.events[-1].json == {"reason": "inbox_deleted", "inbox": "other"}
 
 
 async def test_a_busy_inbox_does_not_keep_the_others_from_being_told(
