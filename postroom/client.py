@@ -38,6 +38,10 @@ class Unreachable(ClientError):
     """No Postroom server answered. A message that was being sent may or may not have been stored."""
 
 
+class Broken(Unreachable):
+    """A server took the call, and its connection ended before the answer was whole: it may be starting again."""
+
+
 class Refused(ClientError):
     """The server answered with an error: `status`, `code` and perhaps the `field` it is about (surface, section 9).
 
@@ -189,7 +193,9 @@ class Client:
 
 @contextmanager
 def translated(url: str) -> Iterator[None]:
-    """Turn what httpx raises about a server into one sentence: `Unreachable`, or `ClientError` for a bad URL."""
+    """Turn what httpx raises about a server into one sentence: `Unreachable` (`Broken` where it had been reached), or
+    `ClientError` for a bad URL.
+    """
     try:
         yield
     except httpx.ConnectError as error:
@@ -203,7 +209,7 @@ def translated(url: str) -> Iterator[None]:
     except (httpx.LocalProtocolError, h11.LocalProtocolError) as error:  # httpcore lets some of h11's through
         raise ClientError(f"This cannot be sent as HTTP: {error}.") from error
     except httpx.TransportError as error:
-        raise Unreachable(f"The connection to {url} broke before the answer was complete.") from error
+        raise Broken(f"The connection to {url} broke before the answer was complete.") from error
 
 
 def segment(text: str) -> str:

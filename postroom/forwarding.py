@@ -1,18 +1,22 @@
 """A stored message sent once more, to another address: as its first sender sent it, as far as that can be.
 
-Method, path, query, headers (their order and duplicates too) and body bytes are the original ones. Left out are headers
-that belonged to the first connection (RFC 9110, section 7.6.1), those that describe the new one (`host`,
-`content-length`), and those whose value was redacted before it was stored; the outcome names them. Redirects are not
-followed and no environment proxy is used on loopback: what is tested is the address that was given.
+Method, path, query, headers (their order and duplicates too) and body bytes are the original ones. `host` and
+`content-length` are made anew. Left out are headers that belonged to the first connection (RFC 9110, section 7.6.1) and
+those whose value was redacted before it was stored; the outcome names them. Redirects are not followed and no
+environment proxy is used on loopback: what is tested is the address that was given.
 """
 
+import contextlib
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 from urllib.parse import urlsplit
 
+import h11
 import httpx
 import msgspec
 
@@ -38,6 +42,10 @@ PER_CONNECTION = frozenset(
 """Headers of one hop. `expect`: nobody waits for the 100 here, the body is at hand."""
 
 OF_THE_NEW_REQUEST = frozenset({b"host", b"content-length"})
+"""Headers that are sent with values of their own."""
+
+TOO_LATE = "no complete answer in time"
+NOT_FOLLOWED = "a redirect, not followed"
 
 SPOOLED_BYTES = 1024 * 1024
 """A body is kept in memory to this size, beyond it in a temporary file: bodies go to 1 GiB."""
@@ -67,7 +75,9 @@ class Forwardable(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one message. `status` is None when there was no answer; then `error` is a clause that says why."""
+    """What became of one message. `status` is None when there was no answer; then `error` is a clause that says why.
+    It is one with a redirect, too.
+    """
 
     seq: int
     method: str
@@ -81,8 +91,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        """Whether the address took it: any 2xx or 3xx."""
-        return self.status is not None and self.status < 400
+        """Whether the address took it: any 2xx. A redirect says that the message belongs elsewhere."""
+        return self.status is not None and 200 <= self.status < 300
 
 
 class Headers(msgspec.Struct, frozen=True):
@@ -102,11 +112,13 @@ def headers_to_send(original: list[tuple[str, str]]) -> Headers:
         if name.lower() == b"connection"
         for option in value.split(b",")
     }
-    unwanted = PER_CONNECTION | OF_THE_NEW_REQUEST | named
+    unwanted = PER_CONNECTION | named
     sent: list[tuple[bytes, bytes]] = []
     redacted: dict[str, None] = {}
     left_out: dict[str, None] = {}
     for name, value in pairs:
+        if name.lower() in OF_THE_NEW_REQUEST:
+            continue
         if value == REDACTED.encode():
             redacted[name.decode("latin-1")] = None
         elif name.lower() in unwanted:
@@ -116,10 +128,61 @@ def headers_to_send(original: list[tuple[str, str]]) -> Headers:
     return Headers(sent, tuple(redacted), tuple(left_out))
 
 
+class Deadline:
+    """A time limit for each answer as a whole: httpx limits the time between two pieces of one only, and an answer that
+    drips in would never end.
+
+    It listens to httpcore's `trace` extension: for the connection in use, which may be one kept from the message
+    before, and for the moment when the request has been sent and the answer is awaited. Use it as a context manager
+    around each exchange.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._timer: threading.Timer | None = None
+        self.has_passed = False
+
+    def __enter__(self) -> Self:
+        self.has_passed = False
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    def trace(self, event: str, told: dict[str, Any]) -> None:
+        """Take one of httpcore's events."""
+        made = told.get("return_value")
+        if made is not None and hasattr(made, "get_extra_info"):  # a connection, or the same one inside TLS
+            self._socket = made.get_extra_info("socket")
+        elif event == "http11.receive_response_headers.started":
+            timer = threading.Timer(self._seconds, self._pass)
+            timer.daemon = True
+            with self._lock:
+                self._timer = timer
+            timer.start()
+
+    def _pass(self) -> None:
+        with self._lock:
+            if self._timer is not threading.current_thread():
+                return  # the exchange was over in this very moment
+            self.has_passed = True
+            if self._socket is not None:
+                with contextlib.suppress(OSError):  # it may be closed already, by either side
+                    self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
+
+
 class Target:
     """The address that messages are sent to. Use it as a context manager.
 
-    Its path comes before each message's own, its query before theirs. Raises `ClientError` when it is none.
+    Its path comes before each message's own, its query before theirs. `timeout_seconds` is for each whole answer, and
+    before it for each piece of a message to be taken. Raises `ClientError` when it is no address.
     """
 
     def __init__(
@@ -140,6 +203,7 @@ class Target:
         path, _, query = self._url.raw_path.partition(b"?")
         self._path = path.rstrip(b"/")
         self._query = query
+        self._deadline = Deadline(timeout_seconds)
         self._http = httpx.Client(
             timeout=httpx.Timeout(timeout_seconds, connect=min(timeout_seconds, CONNECT_SECONDS)),
             transport=transport,
@@ -170,10 +234,15 @@ class Target:
             # The length is given: a body that is read from a file would be sent in chunks, unlike the original.
             headers=[*headers.sent, (b"Content-Length", str(message.size).encode())],
             content=_pieces(body),
-            extensions={"target": target, "timeout": self._http.timeout.as_dict()},
+            extensions={
+                "target": target,
+                "timeout": self._http.timeout.as_dict(),
+                "trace": self._deadline.trace,
+            },
         )
         began = time.monotonic()
-        status, error = self._exchange(request)
+        with self._deadline:
+            status, error = self._exchange(request)
         return Outcome(
             seq=message.seq,
             method=request.method,
@@ -198,12 +267,20 @@ class Target:
             finally:
                 response.close()
         except httpx.TimeoutException:
-            return None, "no answer in time"
+            return None, TOO_LATE
         except httpx.ConnectError:
             return None, "nobody listens there"
-        except httpx.HTTPError as error:
-            return None, str(error) or "the connection broke"
-        return response.status_code, None
+        except (httpx.LocalProtocolError, h11.LocalProtocolError):  # httpcore lets some of h11's through
+            return None, "this message cannot be sent as HTTP"
+        except httpx.RemoteProtocolError:
+            return None, TOO_LATE if self._deadline.has_passed else "it gave no complete HTTP answer"
+        except httpx.HTTPError:
+            return None, TOO_LATE if self._deadline.has_passed else "the connection broke"
+        if (
+            self._deadline.has_passed
+        ):  # an answer without a length ends with its connection, ended by us or not
+            return None, TOO_LATE
+        return response.status_code, NOT_FOLLOWED if 300 <= response.status_code < 400 else None
 
 
 def forward(api: Client, target: Target, message: Forwardable) -> Outcome:

@@ -2,13 +2,14 @@
 
 import functools
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from postroom.config import load
+from postroom.config import Config, ConfigError, load
 from postroom.settings import SETTINGS
 
 R = TypeVar("R")
@@ -30,7 +31,8 @@ def configured(
         def wrapped(*args: Any, config_file: Path | None, **kwargs: Any) -> R:
             flags = {setting.key: kwargs.pop(setting.key) for setting, _ in flagged}
             read = functools.partial(load, file=config_file, environment=dict(os.environ), flags=flags)
-            return command(read(), *((read,) if again else ()), *args, **kwargs)
+            read_again = functools.partial(_read_again, config_file, read)
+            return command(read(), *((read_again,) if again else ()), *args, **kwargs)
 
         decorated: Callable[..., R] = wrapped
         for setting, flag in reversed(flagged):
@@ -45,6 +47,20 @@ def configured(
         )(decorated)
 
     return decorate
+
+
+def _read_again(file: Path | None, read: Callable[[], Config]) -> Config:
+    """Read the same sources while a server runs, which would stand still for as long as a pipe gives nothing.
+
+    At the start a pipe is fine (`--config <(…)`), but it can be read only once. Raises `ConfigError`.
+    """
+    try:
+        is_regular = file is None or stat.S_ISREG(file.stat().st_mode)
+    except OSError:
+        is_regular = True  # reading says what is wrong
+    if not is_regular:
+        raise ConfigError(f"The configuration file {file} is not a regular file, and is not read again.")
+    return read()
 
 
 offline_options = configured(only=frozenset({"data_dir"}))

@@ -9,11 +9,15 @@ import msgspec
 from postroom.cli.lines import gap_line, life_line, message_line
 from postroom.cli.program import EXIT_NOTHING, EXIT_USAGE, Failure, Remote, remote, remote_lines
 from postroom.cli.terminal import print_json, print_json_line, safe
-from postroom.client import Client, Params, segment
-from postroom.following import Cursor, Follower, Gap, Item, Lost, Message, NewLife, cursor_now
+from postroom.cli.times import WholeSeconds
+from postroom.client import Broken, Client, Params, Refused, Unreachable, segment
+from postroom.following import Backoff, Cursor, Follower, Gap, Item, Lost, Message, NewLife, cursor_now
 
 ONE_WAIT_SECONDS = 50
 """One call of a long wait: under the 60 s after which many proxies cut an answer off."""
+
+BUSY = frozenset({429, 503})
+"""What a server answers that is there and will be free later, or is stopping."""
 
 DEFAULT_LINES = 10
 
@@ -44,11 +48,11 @@ class BackwardPage(msgspec.Struct, frozen=True):
 @click.option("--after", type=int, required=True, metavar="SEQ", help="What you have read: 0 for nothing.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
-    default=30.0,
+    type=WholeSeconds(),
+    default=30,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait; 0 only looks.",
+    help="How long to wait, in whole seconds; 0 only looks.",
 )
 @type_option
 @click.option("--limit", type=int, metavar="N", help="At most N messages, 1 to 100.  [server's default: 20]")
@@ -61,7 +65,7 @@ def wait(
     remote: Remote,
     slug: str,
     after: int,
-    timeout: float,
+    timeout: int,
     types: tuple[str, ...],
     limit: int | None,
     bodies: bool,
@@ -70,28 +74,17 @@ def wait(
     """Wait until an inbox has messages after SEQ, and print them.
 
     Returns at once when there are any. Exit code 8: nothing came in time. With --json the answer is printed
-    in both cases; its next_after is the SEQ of your next call.
+    in both cases; its next_after is the SEQ of your next call. A server that is busy, or goes away once it
+    has answered, is asked again until the time is up.
     """
     fixed: Params = [("types", one) for one in types]
     if limit is not None:
         fixed.append(("limit", limit))
     if bodies:
         fixed.append(("bodies", "true"))
-    route = f"/v1/inboxes/{segment(slug)}/wait"
     until = time.monotonic() + timeout
     with remote.api() as api:
-        while True:
-            seconds = math.ceil(min(max(until - time.monotonic(), 0.0), ONE_WAIT_SECONDS))
-            params: Params = [("after", after), ("timeout_seconds", seconds), *fixed]
-            if epoch is not None:
-                params.append(("epoch", epoch))
-            answer = api.call("GET", route, params=params)
-            page = msgspec.json.decode(answer, type=ForwardPage)
-            if page.messages or page.gap or time.monotonic() >= until:
-                break
-            # Empty before its time: a long wait goes on, and a server that is stopping ends its waits early. It goes on
-            # with the cursor and its life: a filter may have skipped messages, and a new life must not pass unnoticed.
-            after, epoch = page.next_after, page.epoch
+        answer, page = _wait_until(until, api, slug, after, epoch, fixed)
     if remote.as_json:
         print_json(answer)
     elif page.gap:
@@ -103,6 +96,53 @@ def wait(
         click.echo(f"{nothing}Next: --after {page.next_after}", err=True)
     if not page.messages and not page.gap:
         raise click.exceptions.Exit(EXIT_NOTHING)
+
+
+def _wait_until(
+    until: float, api: Client, slug: str, after: int, epoch: str | None, fixed: Params
+) -> tuple[bytes, ForwardPage]:
+    """Return the first answer that says something, or the last empty one when it is `until` (of `time.monotonic`).
+
+    Raises `Unreachable` when nobody is there at first, and it or `Refused` when there was no answer at all by then;
+    also a refusal that is for good.
+    """
+    route = f"/v1/inboxes/{segment(slug)}/wait"
+    backoff = Backoff()
+    empty: tuple[bytes, ForwardPage] | None = None
+    while True:
+        seconds = math.ceil(min(max(until - time.monotonic(), 0.0), ONE_WAIT_SECONDS))
+        params: Params = [("after", after), ("timeout_seconds", seconds), *fixed]
+        if epoch is not None:
+            params.append(("epoch", epoch))
+        try:
+            answer = api.call("GET", route, params=params)
+        except (Unreachable, Refused) as error:
+            if empty is None and not _is_there(error):
+                raise
+            lost = backoff.lost(error)
+            left = until - time.monotonic()
+            if left > 0:
+                # One last look when the time is up: what came during a restart is not left for the next call.
+                lost = Lost(lost.reason, min(lost.seconds, left))
+                say_lost(lost)
+                time.sleep(lost.seconds)
+                continue
+            if empty is None:
+                raise
+            return empty
+        backoff.succeeded()
+        page = msgspec.json.decode(answer, type=ForwardPage)
+        if page.messages or page.gap or time.monotonic() >= until:
+            return answer, page
+        # Empty before its time: a long wait goes on, and a server that is stopping ends its waits early. It goes on
+        # with the cursor and its life: a filter may have skipped messages, and a new life must not pass unnoticed.
+        empty = answer, page
+        after, epoch = page.next_after, page.epoch
+
+
+def _is_there(error: Unreachable | Refused) -> bool:
+    """Whether there is a server where the first call went, though it has not answered it."""
+    return isinstance(error, Broken) or (isinstance(error, Refused) and error.status in BUSY)
 
 
 @click.command()

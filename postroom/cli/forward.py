@@ -10,6 +10,7 @@ from postroom.cli.follow import ForwardPage, say_lost, type_option
 from postroom.cli.lines import gap_line, life_line
 from postroom.cli.program import EXIT_FAILED, EXIT_USAGE, Failure, Remote, remote_lines
 from postroom.cli.terminal import print_json_line, safe
+from postroom.cli.times import AnswerSeconds
 from postroom.client import Client, Params, Refused, Unreachable, segment
 from postroom.following import Backoff, Cursor, Follower, Gap, Item, Lost, Message, NewLife, cursor_now
 from postroom.forwarding import Forwardable, Outcome, Target, forward
@@ -29,15 +30,15 @@ PAGE_MESSAGES = 100
 @click.option("--once", is_flag=True, help="End when everything that is there now has been sent.")
 @type_option
 @click.option(
-    "--stop-on-error", is_flag=True, help="Stop at a message without an answer, or with a 4xx or 5xx."
+    "--stop-on-error", is_flag=True, help="Stop at a message without an answer, or with any but a 2xx."
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=AnswerSeconds(),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="For each answer.",
+    help="For each whole answer, from when the message has been sent.",
 )
 @remote_lines
 def forward_command(
@@ -55,7 +56,8 @@ def forward_command(
 
     Method, path, query, headers and body are the original bytes. Left out: headers of the first connection,
     Host and Content-Length (made anew), and those that were redacted, which are named. Without --after only
-    new messages are sent. What fails is not sent again; --after SEQ does that.
+    new messages are sent. Redirects are failures and not followed. What fails is not sent again; --after SEQ
+    does that.
     """
     if once and after is None:
         raise Failure("--once needs --after SEQ: what is there, from where on?", EXIT_USAGE)
@@ -137,7 +139,10 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     if as_json:
         print_json_line(msgspec.to_builtins(outcome))
         return
-    answered = str(outcome.status) if outcome.status is not None else f"failed: {outcome.error}"
+    if outcome.status is None:
+        answered = f"failed: {outcome.error}"
+    else:
+        answered = f"{outcome.status} ({outcome.error})" if outcome.error else str(outcome.status)
     line = f"{outcome.seq:>6}  {outcome.event_type or '–'}  {outcome.method} {outcome.path}  {answered}"
     line += f"  {outcome.milliseconds:,.0f} ms"
     if outcome.redacted:

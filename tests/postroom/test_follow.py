@@ -13,7 +13,6 @@ from tests.postroom.serverproc import ServerProcess
 from tests.postroom.test_cli import fine, sentence
 from tests.postroom.test_stats import until_open
 
-
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 EMPTY = answer(b'{"messages": [], "epoch": "e", "next_after": 7, "gap": false}')
@@ -90,7 +89,9 @@ def test_a_wait_goes_on_through_a_restart(tmp_path: Path) -> None:
                 assert waiting.wait() == 0
 
 
-def test_a_wait_whose_server_stays_away_ends_with_the_empty_answer_when_its_time_is_up(tmp_path: Path) -> None:
+def test_a_wait_whose_server_stays_away_ends_with_the_empty_answer_when_its_time_is_up(
+    tmp_path: Path,
+) -> None:
     with ServerProcess(tmp_path / "data") as server:
         client = {"POSTROOM_URL": server.url, "POSTROOM_TOKEN": server.token}
         with CommandProcess("wait", "demo", "--after", "0", "--timeout", "4", "--json", **client) as waiting:
