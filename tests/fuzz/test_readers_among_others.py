@@ -206,8 +206,8 @@ def test_readers_see_every_retained_message_once_whatever_the_others_do(
     for number in range(max(1, machine_runs // 20)):
         box = Box(tmp_path / str(number))
         with box.client() as http:
-            settings = {"slug": "box", "verifier": "hmac"}
-            settings["verifier_options"] = {"header": "x-signature", "event_type": "header:x-event"}  # type: ignore[assignment]  # JSON
+            options = {"header": "x-signature", "event_type": "header:x-event"}
+            settings = {"slug": "box", "verifier": "hmac", "verifier_options": options}
             assert http.post("/v1/inboxes", json=settings).status_code == 201
         readers = [Reader(box, types, number * 100 + n) for n, types in enumerate(WANTED)]
         threads = [box.run(reader.follow) for reader in readers]
