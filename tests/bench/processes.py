@@ -27,6 +27,9 @@ POLL_SECONDS = 0.02
 
 LOG_TAIL_LINES = 20
 
+SCHEDULER_CLOCK = 2
+"""CPUCLOCK_SCHED of the kernel: the low bits of a process's clock id, above which its inverted pid stands."""
+
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)")
 
 
@@ -47,9 +50,11 @@ class Server(msgspec.Struct, frozen=True):
         return f"http://127.0.0.1:{self.port}"
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that it has used so far, all threads, user and system."""
-        times = psutil.Process(self.pid).cpu_times()
-        return float(times.user + times.system)
+        """Return the processor time that it has used so far, all threads, user and system.
+
+        From the process's own clock (see clock_getcpuclockid(3)), which does not count in ticks of 10 ms.
+        """
+        return time.clock_gettime((~self.pid << 3) | SCHEDULER_CLOCK)
 
     def resident_bytes(self) -> int:
         """Return how much of its memory is resident."""
