@@ -11,7 +11,6 @@ would not run, and the process would never end (field notes, trap 7).
 """
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -42,11 +41,6 @@ WRITER_BUSY_MS = 1_000
 
 READER_BUSY_MS = 5_000
 """Readers wait only while the write-ahead log is recovered or truncated: milliseconds."""
-
-
-def now_us() -> int:
-    """Return the server clock: microseconds since the Unix epoch."""
-    return time.time_ns() // 1_000
 
 
 def connect_writer(database: Path, wal_limit_bytes: int, vfs: str | None = None) -> apsw.Connection:

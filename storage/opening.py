@@ -19,7 +19,8 @@ from pathlib import Path
 import apsw
 
 from storage import space
-from storage.engine import connect_writer, now_us
+from storage.clock import wall_clock_us
+from storage.engine import connect_writer
 from storage.errors import DataDirectoryError, damaged
 from storage.health import StoreHealth
 from storage.life import LifeKeeper, OnMoved
@@ -35,7 +36,7 @@ SMALLEST_PAGE_BYTES = 512
 
 def open_upkeep(
     options: StorageOptions,
-    clock: Callable[[], int] = now_us,
+    clock: Callable[[], int] = wall_clock_us,
     vfs: str | None = None,
     free_bytes: Callable[[Path], int] = space.free_bytes,
     monotonic: Callable[[], float] = time.monotonic,

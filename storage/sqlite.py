@@ -13,7 +13,8 @@ import apsw
 
 from storage import space
 from storage.backup import Progress, back_up
-from storage.engine import JobQueue, connect_reader, now_us
+from storage.clock import wall_clock_us
+from storage.engine import JobQueue, connect_reader
 from storage.errors import DataDirectoryError, StorageError
 from storage.health import StoreHealth
 from storage.life import Finding
@@ -122,7 +123,7 @@ class OfflineStore:
 async def open_store(
     options: StorageOptions,
     *,
-    clock: Callable[[], int] = now_us,
+    clock: Callable[[], int] = wall_clock_us,
     vfs: str | None = None,
     free_bytes: Callable[[Path], int] = space.free_bytes,
     same_life: bool = False,
@@ -160,7 +161,7 @@ async def open_store(
 
 @contextmanager
 def open_offline(
-    options: StorageOptions, *, create: bool = False, clock: Callable[[], int] = now_us
+    options: StorageOptions, *, create: bool = False, clock: Callable[[], int] = wall_clock_us
 ) -> Iterator[OfflineStore]:
     """Open the store on the caller's thread, for a command that works while no server runs.
 
