@@ -7,6 +7,7 @@ import pytest
 import trio
 import trio.testing
 from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.events import RawData
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
@@ -57,6 +58,33 @@ async def test_only_a_reader_that_takes_too_little_is_evicted(
         assert (connections.evicted == 1) == evicted
         await client.aclose()
         nursery.cancel_scope.cancel()
+
+
+async def test_what_two_send_at_once_over_one_socket_is_never_mixed() -> None:
+    """The first part of each goes to the kernel at once, the rest when the reader has made room."""
+    options = WebOptions()
+    ours, theirs = trio.socket.socketpair()
+    theirs.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_SNDBUF, SEND_PIECE_BYTES // 8)
+    connection = Connection(
+        Connections(options),
+        ASGIWrapper(large),
+        ServerConfig(options),
+        WorkerContext(None),
+        ConnectionState({}),
+        trio.SocketStream(theirs),
+    )
+    sent = [bytes([number]) * SEND_PIECE_BYTES for number in range(1, 41)]
+    received = b""
+    with ours, theirs:
+        async with trio.open_nursery() as nursery:
+            for data in sent:  # each begins while others wait, when there is some room again
+                nursery.start_soon(connection.protocol_send, RawData(data))
+                received += await ours.recv(SEND_PIECE_BYTES // 4)
+            while len(received) < len(sent) * SEND_PIECE_BYTES:
+                received += await ours.recv(SEND_PIECE_BYTES)
+        await connection.protocol_send(RawData(b"end"))
+        assert await ours.recv(SEND_PIECE_BYTES) == b"end", "a small one needs nobody's turn"
+    assert [received[n : n + SEND_PIECE_BYTES] for n in range(0, len(received), SEND_PIECE_BYTES)] == sent
 
 
 async def test_an_idle_connection_lives_for_the_keep_alive_and_no_longer(

@@ -4,6 +4,7 @@
 and when its present send began, and nothing of its protocol.
 """
 
+import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -207,21 +208,9 @@ class Connection(TCPServer):
         task.
         """
         if isinstance(event, RawData):
-            # A lock that is free is taken without the pass through the scheduler that acquiring it would cost.
-            try:
-                self.send_lock.acquire_nowait()
-            except trio.WouldBlock:
-                await self.send_lock.acquire()
-            try:
-                with trio.CancelScope(shield=True):
-                    await self._send(event.data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                self.protocol.broken = True
-                await self.protocol.handle(Closed())
-            finally:
-                self.send_lock.release()
-                self.send_began = NEVER
-                self.connections.note(self)
+            data = event.data[self._write_now(event.data) :]
+            if data:
+                await self._send(data)
         elif isinstance(event, Closed):
             await self._close()
             await self.protocol.handle(Closed())
@@ -261,16 +250,41 @@ class Connection(TCPServer):
             except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
                 return
 
+    def _write_now(self, data: bytes) -> int:
+        """Hand to the kernel what it takes at once, and return how much that is.
+
+        Nearly always it takes all, and then there is nothing to wait for, to shield or to watch: half of what a
+        heartbeat costs, and a pass through the scheduler less for every answer. What goes wrong here goes wrong
+        again, and is dealt with, in `_send`.
+        """
+        stream: object = self.stream  # Hypercorn believes that it is one of TLS
+        if self.send_lock.locked() or not isinstance(stream, trio.SocketStream):
+            return 0
+        try:
+            return os.write(stream.socket.fileno(), data[:SEND_PIECE_BYTES])
+        except OSError:
+            return 0
+
     async def _send(self, data: bytes) -> None:
-        self.send_began = trio.current_time()
-        self.connections.note(self)
-        if len(data) <= SEND_PIECE_BYTES:
-            await self.stream.send_all(data)
-            return
-        view = memoryview(data)
-        for start in range(0, len(data), SEND_PIECE_BYTES):
-            self.send_began = trio.current_time()
-            await self.stream.send_all(view[start : start + SEND_PIECE_BYTES])
+        try:
+            # Before anybody else runs: nothing may come between the two parts of `data`.
+            self.send_lock.acquire_nowait()
+        except trio.WouldBlock:
+            await self.send_lock.acquire()
+        try:
+            view = memoryview(data)
+            with trio.CancelScope(shield=True):
+                for start in range(0, len(data), SEND_PIECE_BYTES):
+                    self.send_began = trio.current_time()
+                    self.connections.note(self)
+                    await self.stream.send_all(view[start : start + SEND_PIECE_BYTES])
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.protocol.broken = True
+            await self.protocol.handle(Closed())
+        finally:
+            self.send_lock.release()
+            self.send_began = NEVER
+            self.connections.note(self)
 
     async def _refuse(self, error: ApiError) -> None:
         answer = error.answer()
