@@ -15,12 +15,18 @@ import trio
 
 from postroom.mcp_upstream import UNSET, Call, Upstream, parsed
 
-LINE_BYTES = 1024 * 1024 + 1
-"""Of one message: one byte more than the server takes. What is longer is cut there, and refused by the server."""
+LINE_BYTES = 16 * 1024 * 1024
+"""Of one message: far more than the server takes, so that its refusal can name the call. Longer ones are cut."""
 READ_BYTES = 65_536
 
-GRACE_SECONDS = 0.5
-"""For calls that are under way when stdin closes: answers that need no waiting still come, waits are given up."""
+GRACE_SECONDS = 5.0
+"""For calls that are under way when stdin closes: answers that need no waiting still come, also from a slow server."""
+
+WAIT_GRACE_SECONDS = 0.5
+"""The same for waits, whose time is not up for long: with this they are given up."""
+
+WAITS = frozenset({"wait_for_messages"})
+"""The tools that answer late on purpose."""
 
 CANCELLED = "notifications/cancelled"
 
@@ -31,18 +37,29 @@ Write = Callable[[bytes], Awaitable[None]]
 class Bridge:
     """One client's conversation with one server."""
 
-    def __init__(self, upstream: Upstream, write: Write) -> None:
+    def __init__(self, upstream: Upstream, write: Write, say: Callable[[str], None]) -> None:
+        """`say` is told, in a sentence, what stays unanswered at the end."""
         self._upstream = upstream
         self._write = write
+        self._say = say
         self._writing = trio.Lock()
         self._under_way: dict[bytes, trio.CancelScope] = {}
+        self._waits: set[trio.CancelScope] = set()
+        self._unanswered = 0
 
     async def run(self, next_line: Lines) -> None:
         """Serve until there are no more lines, or nobody reads the answers."""
         async with trio.open_nursery() as nursery:
             while (line := await next_line()) is not None:
                 self._take(line, nursery)
-            nursery.cancel_scope.deadline = trio.current_time() + GRACE_SECONDS
+            now = trio.current_time()
+            nursery.cancel_scope.deadline = now + GRACE_SECONDS
+            for wait in self._waits:
+                wait.deadline = now + WAIT_GRACE_SECONDS
+        if nursery.cancel_scope.cancelled_caught and self._unanswered:
+            self._say(
+                f"The server was too slow for the end of stdin: {self._unanswered} calls were not answered."
+            )
 
     def _take(self, line: bytes, nursery: trio.Nursery) -> None:
         """Deal with one message. Synchronous: a call is known before the next line may cancel it."""
@@ -57,6 +74,10 @@ class Bridge:
         key = None if call is None or isinstance(call.id, msgspec.UnsetType) else _key(call.id)
         if key is not None:
             self._under_way[key] = scope
+        if call is not None and call.tool in WAITS:
+            self._waits.add(scope)
+        else:
+            self._unanswered += 1
         nursery.start_soon(self._answer, call, line, key, scope, nursery)
 
     async def _answer(
@@ -72,6 +93,10 @@ class Bridge:
             answer = await self._upstream.call(call, line)
         if key is not None and self._under_way.get(key) is scope:
             del self._under_way[key]
+        if scope in self._waits:
+            self._waits.discard(scope)
+        else:
+            self._unanswered -= 1
         if scope.cancelled_caught:
             return
         async with self._writing:
@@ -158,4 +183,4 @@ async def serve_stdio(
     """
     async with Upstream(url, query, token, say) as upstream:
         await upstream.check()
-        await Bridge(upstream, partial(write_out, stdout)).run(LineReader(stdin).next_line)
+        await Bridge(upstream, partial(write_out, stdout), say).run(LineReader(stdin).next_line)

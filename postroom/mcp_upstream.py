@@ -9,6 +9,7 @@ import base64
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -48,6 +49,8 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 
 INTERNAL_ERROR = -32603
 """JSON-RPC's code for what is nobody's mistake in the call: here, that the server could not be asked."""
+INVALID_REQUEST = -32600
+"""JSON-RPC's code for a call that the server would not take, such as one that is too large."""
 
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _ENCODED = re.compile(r"=\?base64\?.*\?=")
@@ -263,7 +266,8 @@ def _result(content: bytes) -> bytes:
 def _failed(call: Call | None, error: ClientError) -> bytes:
     """Return the answer to a call that the server did not answer itself."""
     number = msgspec.Raw(b"null") if call is None or isinstance(call.id, msgspec.UnsetType) else call.id
-    told: dict[str, Any] = {"code": INTERNAL_ERROR, "message": str(error)}
+    refused = isinstance(error, Refused) and error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    told: dict[str, Any] = {"code": INVALID_REQUEST if refused else INTERNAL_ERROR, "message": str(error)}
     if isinstance(error, Refused):
         told["data"] = {"code": error.code}
     return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "error": told})

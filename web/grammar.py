@@ -63,9 +63,8 @@ def parse_time(text: str) -> int:
     """
     found = _TIME.fullmatch(text)
     if found is None:
-        raise ValueError(
-            "expected an RFC 3339 time, such as 2026-01-31T09:30:00Z (in a query string + is %2B)"
-        )
+        plus = " (in a query string + is %2B)" if " " in text else ""
+        raise ValueError(f"expected an RFC 3339 time, such as 2026-01-31T09:30:00Z{plus}")
     day, clock, fraction, sign, hours, minutes = found.groups()
     try:
         seconds = datetime.fromisoformat(f"{day}T{clock}+00:00") - _EPOCH

@@ -10,7 +10,8 @@ from postroom.connecting import CLIENTS, TOKEN_VARIABLE, Wanted
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names that every client takes."""
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+VARIABLE = re.compile(r"(?!prm_)[A-Za-z_][A-Za-z0-9_]*")
+"""Not a token itself, which is easily pasted in its place."""
 
 
 @click.command()
@@ -38,6 +39,7 @@ def connect(client: str, url: str, name: str, variable: str, stdio: bool) -> Non
         raise Failure("--name takes letters, digits, _ and -, at most 64.", EXIT_USAGE)
     if not VARIABLE.fullmatch(variable):
         raise Failure("--token-env takes the name of an environment variable.", EXIT_USAGE)
-    ready = CLIENTS[client](Wanted(url.rstrip("/"), name, variable, stdio))
+    # The server's URL is asked for, and the endpoint's is what people have at hand.
+    ready = CLIENTS[client](Wanted(url.rstrip("/").removesuffix("/mcp"), name, variable, stdio))
     click.echo(ready.text)
     click.echo(f"postroom: {safe(ready.hint)}", err=True)

@@ -10,12 +10,15 @@ from postroom.cli.program import EXIT_NOT_FOUND, Failure, Remote, token_variable
 from postroom.cli.terminal import safe
 from postroom.client import Refused
 
+SMALLEST_PAGE_BYTES = 4_096
+"""What the server takes (`web.mcp.exchange`, which is not imported: commands load fast)."""
+
 
 @click.command("mcp")
 @url_option
 @click.option(
     "--page-bytes",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=SMALLEST_PAGE_BYTES),
     metavar="BYTES",
     help="Smaller pages, for a client that refuses large results: 65536 keeps them under 25,000 tokens.",
 )

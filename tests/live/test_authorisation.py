@@ -4,6 +4,7 @@ Black-box: written from sections 5 and 9 of the surface and from the inlet contr
 too: an inbox that is absent and one that is forbidden take equally long to be refused.
 """
 
+import json
 import random
 import statistics
 from collections.abc import Iterator
@@ -358,18 +359,42 @@ def test_absent_and_forbidden_inboxes_take_equally_long(line: Line, callers: Cal
         return head(b"GET", f"/v1{route.path.format(slug=slug)}".encode(), [(b"Authorization", token)])
 
     absent = new_slug().ljust(len(callers.slug), "x")[: len(callers.slug)]
-    requests = {"absent": request(absent), "forbidden": request(callers.slug)}
+    takes_equally_long(
+        line, name_of(route), {"absent": request(absent), "forbidden": request(callers.slug)}, 404
+    )
+
+
+@pytest.mark.parametrize("tool", ["query_messages", "get_message", "wait_for_messages"])
+def test_a_tool_takes_equally_long_for_absent_and_forbidden_inboxes(
+    line: Line, callers: Callers, tool: str
+) -> None:
+    token = callers.bearer("another inbox's agent")
+    more = {"get_message": {"seq": 1}, "wait_for_messages": {"after": 0}}.get(tool, {})
+
+    def request(slug: str) -> bytes:
+        params = {"name": tool, "arguments": {"inbox": slug, **more}}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+        headers = [(b"Authorization", token), (b"Content-Type", b"application/json")]
+        # The Host of a loopback server's endpoint is a loopback name.
+        start = head(b"POST", b"/mcp", [*headers, (b"Content-Length", b"%d" % len(body))])
+        return start.replace(b"Host: postroom.test", b"Host: localhost") + body
+
+    absent = new_slug().ljust(len(callers.slug), "x")[: len(callers.slug)]
+    takes_equally_long(line, tool, {"absent": request(absent), "forbidden": request(callers.slug)}, 200)
+
+
+def takes_equally_long(line: Line, name: str, requests: dict[str, bytes], status: int) -> None:
     apart = []
     for _ in range(ATTEMPTS):
-        medians = timed(line, requests)
+        medians = timed(line, requests, status)
         apart.append(max(medians) / min(medians))
-        print(f"{name_of(route)}: {apart[-1]:.3f} times apart")
+        print(f"{name}: {apart[-1]:.3f} times apart")
         if apart[-1] <= MOST_APART:
             return
     pytest.fail(f"the medians are {', '.join(f'{ratio:.2f}' for ratio in apart)} times apart")
 
 
-def timed(line: Line, requests: dict[str, bytes]) -> list[float]:
+def timed(line: Line, requests: dict[str, bytes], status: int) -> list[float]:
     """Return the median duration of each request, in ns."""
     taken: dict[str, list[int]] = {kind: [] for kind in requests}
     order = list(requests) * TIMED_CALLS
@@ -379,5 +404,5 @@ def timed(line: Line, requests: dict[str, bytes]) -> list[float]:
         line.send(requests[kind])
         reply = line.reply("GET")
         taken[kind].append(perf_counter_ns() - start)
-        assert reply.status == 404
+        assert reply.status == status
     return [statistics.median(durations) for durations in taken.values()]

@@ -52,8 +52,11 @@ SUMMARY_LINE = re.compile(
 @pytest.mark.parametrize(("version", "baseline"), [(HANDSHAKE, "legacy.yml"), (NEWEST, "modern.yml")])
 async def test_a_version_is_served_as_it_requires(version: str, baseline: str, tmp_path: Path) -> None:
     async with endpoint(tmp_path, fixtures=True) as url:
+        # The suite asks for lists that nobody declared, as some clients do; the option for those is the address's.
         code, said = await suite(
-            tmp_path, url, "--requirements", version, "--expected-failures", str(BASELINES / baseline)
+            tmp_path,
+            f"{url}?lists=empty",
+            *("--requirements", version, "--expected-failures", str(BASELINES / baseline)),
         )
     assert code == 0, said
     passed = {found["scenario"] for found in SUMMARY_LINE.finditer(said) if found["mark"] == "✓"}

@@ -105,8 +105,9 @@ def test_over_stdio_the_options_of_the_url_are_arguments() -> None:
     assert words[words.index("--") + 1 :] == ["postroom", "mcp", "--url", URL, "--page-bytes", "65536"]
 
 
-def test_the_end_of_the_url_does_not_matter() -> None:
-    assert f'"{URL}/mcp"' in connected("vscode", url=f"{URL}/")
+@pytest.mark.parametrize("end", ["/", "/mcp", "/mcp/"])
+def test_the_end_of_the_url_does_not_matter(end: str) -> None:
+    assert f'"{URL}/mcp"' in connected("vscode", url=f"{URL}{end}")
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,7 @@ def test_the_end_of_the_url_does_not_matter() -> None:
         ("claude-code", "--name", "two words"),
         ("claude-code", "--name", ""),
         ("json", "--token-env", "$(id)"),
+        ("json", "--token-env", "prm_agent_pasted_by_mistake"),
         ("json", "--url", "hooks.example.com"),
         ("codex", "--stdio", "--token-env", "OTHER"),
         ("emacs",),

@@ -59,7 +59,7 @@ class Conversation:
             return left.pop(0) if left else None
 
         with trio.fail_after(PATIENCE_SECONDS):
-            await Bridge(self.upstream, self._write).run(next_line)
+            await Bridge(self.upstream, self._write, self.said.append).run(next_line)
         return [json.loads(line) for line in self.written]
 
     async def _write(self, data: bytes) -> None:
@@ -174,6 +174,32 @@ async def test_a_refusal_of_the_transport_becomes_an_error_of_the_same_call() ->
         "message": "unauthenticated: The token is not valid.",
         "data": {"code": "unauthenticated"},
     }
+
+
+async def test_a_message_that_is_too_large_is_the_callers_mistake_and_names_the_call() -> None:
+    refused = error("payload_too_large", "The body is too large.", "413 Content Too Large")
+    with ScriptedServer(refused) as server:
+        [told] = await Conversation(server.url).talk(message("tools/call", "x", arguments="y" * 2_000_000))
+    assert told["id"] == "x"
+    assert (told["error"]["code"], told["error"]["data"]) == (-32600, {"code": "payload_too_large"})
+
+
+@pytest.mark.parametrize(
+    ("slowness", "ids", "told"),
+    [(4, ["x"], []), (6, [], ["The server was too slow for the end of stdin: 1 calls were not answered."])],
+)
+async def test_a_call_is_answered_after_stdin_has_closed_unless_the_server_is_very_slow(
+    slowness: float, ids: list[str], told: list[str], autojump_clock: trio.testing.MockClock
+) -> None:
+    talk = Conversation("http://127.0.0.1:9")
+
+    async def slow(call: object, line: bytes) -> bytes:
+        await trio.sleep(slowness)
+        return b'{"jsonrpc":"2.0","id":"x","result":{}}'
+
+    talk.upstream.call = slow  # type: ignore[method-assign]
+    assert [one["id"] for one in await talk.talk(message("ping", "x"), answered=False)] == ids
+    assert talk.said == told
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,21 @@ async def test_headers_may_be_spelt_in_any_case_and_wrapped(
         assert (reply.status, reply.json["result"]["isError"]) == (200, False)
 
 
+async def test_a_method_may_be_wrapped_too(tmp_path: Path, mock_clock: trio.testing.MockClock) -> None:
+    async with scene(tmp_path) as at:
+        wrapped = f"=?base64?{b64encode('pïng'.encode()).decode()}?="
+        reply = await post(at, request("pïng", modern_params()), VERSION_OK, ("Mcp-Method", wrapped))
+        assert (reply.status, reply.json["error"]["code"]) == (404, -32601)
+
+
+async def test_no_header_may_be_repeated_whatever_is_called(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with scene(tmp_path) as at:
+        reply = await post(at, LIST, *modern_headers("tools/list", "whatever"), ("Mcp-Name", "whatever"))
+        assert (reply.status, reply.json["error"]["code"]) == (400, -32020)
+
+
 async def test_a_name_is_compared_for_calls_of_tools_only(
     tmp_path: Path, mock_clock: trio.testing.MockClock
 ) -> None:

@@ -217,6 +217,19 @@ async def test_a_list_that_is_cut_says_so(tmp_path: Path, mock_clock: trio.testi
         assert cut["truncated"] is True
 
 
+@pytest.mark.parametrize("whole", [1, 1.0])
+async def test_a_whole_number_may_have_a_point_and_null_counts_as_left_out(
+    tmp_path: Path, whole: float, mock_clock: trio.testing.MockClock
+) -> None:
+    async with scene(tmp_path) as at:
+        for _ in range(3):
+            await at.send()
+        plain = await call(at, "query_messages", inbox="demo", after=1, limit=1)
+        filled_in = {"before": None, "types": None, "since": None, "bodies": None, "epoch": None}
+        assert await call(at, "query_messages", inbox="demo", after=whole, limit=whole, **filled_in) == plain
+        assert (await call(at, "get_message", inbox="demo", seq=whole))["isError"] is False
+
+
 # -- what they refuse ----------------------------------------------------------------------
 
 
@@ -231,7 +244,9 @@ async def test_a_list_that_is_cut_says_so(tmp_path: Path, mock_clock: trio.testi
         ("query_messages", {"inbox": "demo", "limit": "20"}, r"limit: Expected .* 1 to 100"),
         ("query_messages", {"inbox": "demo", "limit": 2.5}, r"limit: Expected .* 1 to 100"),
         ("query_messages", {"inbox": "demo", "limit": True}, r"limit: Expected .* 1 to 100"),
-        ("query_messages", {"inbox": "demo", "limit": None}, r"limit: Expected .* 1 to 100"),
+        ("query_messages", {"inbox": "demo", "limit": 1e300}, r"limit: Expected .* 1 to 100"),
+        ("query_messages", {"inbox": None}, r"inbox: .*required"),
+        ("query_messages", {"inbox": "demo", "inbox.x": 1}, r"inbox\.x: .*inbox, after, before, limit"),
         ("query_messages", {"inbox": "demo", "after": -1}, r"after: Expected .* 0 to "),
         ("query_messages", {"inbox": "demo", "after": 2**63}, r"after: Expected .* 0 to "),
         ("query_messages", {"inbox": "demo", "after": 10**400}, r"after: Expected .* 0 to "),

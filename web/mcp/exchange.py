@@ -23,12 +23,15 @@ VERSION_HEADER = b"mcp-protocol-version"
 SMALLEST_PAGE_BYTES = 4_096
 """Two messages without bodies; a page of less would be one message whatever it asks for."""
 
+LARGEST_PAGE_BYTES = 64 * 1024 * 1024
+"""What the server's own limit can be set to; a client cannot ask for more than that limit anyway."""
+
 
 class UrlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a client's configuration says in the endpoint's URL: `?lists=empty`, `?page_bytes=65536`."""
 
     lists: Literal["empty"] | None = None
-    page_bytes: Annotated[int, Meta(ge=SMALLEST_PAGE_BYTES)] | None = None
+    page_bytes: Annotated[int, Meta(ge=SMALLEST_PAGE_BYTES, le=LARGEST_PAGE_BYTES)] | None = None
 
 
 class Exchange(msgspec.Struct, frozen=True):

@@ -113,7 +113,8 @@ def _id(value: dict[str, Any]) -> bytes | None:
     if "id" not in value:
         return None
     given = value["id"]
-    if isinstance(given, bool) or not isinstance(given, (str, int)):
+    whole = isinstance(given, float) and given % 1 == 0  # 1.0 is a whole number, and is answered as it came
+    if isinstance(given, bool) or not (whole or isinstance(given, (str, int))):
         raise _invalid("id must be a string or a whole number.", "id")
     return encode(given)
 

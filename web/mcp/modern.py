@@ -57,6 +57,9 @@ def _check(exchange: Exchange) -> None:
         raise _missing(VERSION_KEY, "the version of the protocol")
     if not isinstance(meta.get(CAPABILITIES_KEY), dict):
         raise _missing(CAPABILITIES_KEY, "an object")
+    for header, name in SHOWN_NAMES.items():
+        if len(exchange.values(header)) > 1:
+            raise RpcError(HEADER_MISMATCH, f"The header {name} is there more than once.", field=name)
     _check_header(exchange, VERSION_HEADER, version)
     _check_header(exchange, METHOD_HEADER, message.method)
     if message.method == "tools/call" and isinstance(exchange.params.get("name"), str):
@@ -74,18 +77,16 @@ def _missing(key: str, what: str) -> RpcError:
 
 
 def _check_header(exchange: Exchange, header: bytes, said: str) -> None:
-    """Refuse a header that is missing, repeated, or says another thing than the body."""
+    """Refuse a header that is missing or says another thing than the body."""
     given, name = exchange.values(header), SHOWN_NAMES[header]
     if not given:
         raise RpcError(HEADER_MISMATCH, f"The header {name} is missing.", field=name)
-    if len(given) > 1:
-        raise RpcError(HEADER_MISMATCH, f"The header {name} is there more than once.", field=name)
-    if (_decoded(given[0]) if header == NAME_HEADER else given[0]) != said:
+    if _decoded(given[0]) != said:
         raise RpcError(HEADER_MISMATCH, f"The header {name} does not say what the body says.", field=name)
 
 
 def _decoded(value: str) -> str | None:
-    """Return a header's value, which may be wrapped in base64 (for names that are not plain ASCII)."""
+    """Return a header's value, which may be wrapped in base64 (for text that is not plain ASCII)."""
     opening, closing = _ENCODED
     if not (value.startswith(opening) and value.endswith(closing) and len(value) >= len(opening + closing)):
         return value

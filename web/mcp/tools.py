@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from web.auth import Principal
-from web.decoding import from_object
+from web.decoding import SAFE_INTEGER, from_object
 from web.errors import NO_SUCH_INBOX, ApiError
 from web.faults import as_api_error
 from web.mcp.jsonrpc import encode
@@ -93,9 +93,22 @@ def taking(params: type[T], run: Callable[[Call, T], Awaitable[Outcome]]) -> Run
     """Return a tool's `run` that decodes its arguments strictly first."""
 
     async def decoding(call: Call, arguments: Arguments) -> Outcome:
-        return await run(call, from_object(params, arguments))
+        return await run(call, from_object(params, _plain(arguments)))
 
     return decoding
+
+
+def _plain(arguments: Arguments) -> Arguments:
+    """Return arguments as they are meant: to JSON Schema 5.0 is a whole number, and a model that fills in every
+    argument writes null for those that it leaves out.
+    """
+    return {
+        name: int(value)
+        if isinstance(value, float) and abs(value) <= SAFE_INTEGER and value % 1 == 0
+        else value
+        for name, value in arguments.items()
+        if value is not None
+    }
 
 
 class ToolBox:
@@ -132,19 +145,19 @@ async def run_tool(tool: Tool, call: Call, arguments: Arguments) -> Outcome:
     try:
         return await tool.run(call, arguments)
     except Exception as error:
-        refused = _refusal(tool, error)
+        refused = _refusal(tool, arguments, error)
         if refused is None:
             raise
         return refused
 
 
-def _refusal(tool: Tool, error: Exception) -> Outcome | None:
+def _refusal(tool: Tool, arguments: Arguments, error: Exception) -> Outcome | None:
     """Return what the model is told. Apart: a frame that an exception has passed, and that holds it, is a cycle."""
     told = as_api_error(error)
-    return None if told is None else failed(_sentence(tool, told))
+    return None if told is None else failed(_sentence(tool, arguments, told))
 
 
-def _sentence(tool: Tool, error: ApiError) -> str:
+def _sentence(tool: Tool, arguments: Arguments, error: ApiError) -> str:
     details = error.details or {}
     text = f"{error.code}: {error.message}"
     match error.code:
@@ -152,7 +165,7 @@ def _sentence(tool: Tool, error: ApiError) -> str:
             field = error.field or "arguments"
             text = f"{error.code}: {field}: {error.message}"
             names = tool.input_schema.get("properties", {})
-            if field.partition(".")[0] not in names:
+            if (field if field in arguments else field.partition(".")[0]) not in names:
                 text += f" The arguments are: {', '.join(names) or 'none'}."
         case "epoch_changed":
             text += f" The new epoch is {details['epoch']}."
