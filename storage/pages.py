@@ -1,19 +1,21 @@
-"""Pages: which rows a `PageQuery` names, in two statements whose cost is that of the page, not of the inbox.
+"""Pages: which rows a `PageQuery` names, in one statement whose cost is that of the page, not of the inbox.
 
-First the keys (seq, mid and the weight of each row), from exactly one index; then the rows themselves, by `mid`, of
-those keys that fit the byte budget. So a body that is skipped is never read.
+The rows come in the order of exactly one index and are fetched one by one, until there are enough of them: of the
+bodies behind the byte budget at most one is read.
 
 - A row below the head's `first_seq` is never returned, though its deletion may still be under way.
 - `types` and `verified` use the index that the study pins by name (S12): left alone, the planner scans the whole
   primary key for a rare type. Without a filter on `verified` all three verdicts are listed, for the same reason.
 - `since_us` and `until_us` become a range of seqs by bisection, because times strictly increase within an inbox.
-- `limit` + 1 keys are read: `exhausted` is therefore exact. A page cut by its byte budget is never exhausted.
+- `limit` + 1 rows are asked for: `exhausted` is therefore exact. A page cut by its byte budget is never exhausted.
 - `byte_budget`: the row that passes it is the last one. A row weighs its `facts`, its `said` and the body it brings.
 """
 
+from contextlib import closing
+
 from storage.records import Head, Page, PageQuery, StoredMessage
 from storage.rows import head_of
-from storage.sql import Row, Sql, in_groups, padded, shaped
+from storage.sql import Sql, padded
 
 # The smallest seq whose entry is at or after a moment (one past the latest when there is none). An erased seq counts
 # as the next one that exists.
@@ -26,21 +28,15 @@ WITH RECURSIVE b(lo, hi) AS (SELECT ?1, ?2 + 1 UNION ALL
   FROM b WHERE b.lo < b.hi) SELECT min(hi) FROM b
 """
 
-KEYS = (
-    "SELECT e.seq, e.mid, e.event_type, e.verified,"
-    " length(m.facts) + length(m.said) + CASE WHEN m.size <= ? THEN ifnull(length(m.body), 0) ELSE 0 END"
+COLUMNS = (
+    "SELECT e.seq, m.id, m.received_at, m.size, m.facts, m.said, m.body_kind,"
+    " CASE WHEN m.size <= ? THEN m.body END, m.body_id, e.event_type, e.verified"
 )
-
-_rows = shaped(
-    lambda marks: (
-        "SELECT mid, id, received_at, size, facts, said, body_kind,"  # noqa: S608 — question marks only
-        f" CASE WHEN size <= ? THEN body END, body_id FROM message WHERE mid IN ({marks})"
-    )
-)
+"""The members of a `StoredMessage`, in their order."""
 
 
-def keys_statement(types: int, verdicts: bool, backward: bool) -> str:
-    """Return the statement for the keys of a page.
+def page_statement(types: int, verdicts: bool, backward: bool) -> str:
+    """Return the statement for the rows of a page.
 
     Bindings: body limit, inbox id, the types (`types` of them, already padded), the verdict if `verdicts`, lowest
     seq, highest seq, limit; with a filter, the inbox id once more.
@@ -48,14 +44,14 @@ def keys_statement(types: int, verdicts: bool, backward: bool) -> str:
     order = "DESC" if backward else "ASC"
     if not types and not verdicts:
         return (
-            f"{KEYS} FROM entry e CROSS JOIN message m ON m.mid = e.mid"
+            f"{COLUMNS} FROM entry e CROSS JOIN message m ON m.mid = e.mid"
             f" WHERE e.inbox_id = ?2 AND e.seq BETWEEN ?3 AND ?4 ORDER BY e.seq {order} LIMIT ?5"
         ).replace("m.size <= ?", "m.size <= ?1")
     index = "entry_type" if types else "entry_verified"
     of_type = f" AND event_type IN ({', '.join('?' * types)})" if types else ""
     of_verdict = " AND verified = ?" if verdicts else " AND verified IN (0, 1, 2)"
     return (
-        f"{KEYS} FROM (SELECT seq FROM entry INDEXED BY {index}"  # noqa: S608 — constants and question marks
+        f"{COLUMNS} FROM (SELECT seq FROM entry INDEXED BY {index}"  # noqa: S608 — constants and question marks
         f" WHERE inbox_id = ?{of_type}{of_verdict}"
         f" AND seq BETWEEN ? AND ? ORDER BY seq {order} LIMIT ?) k"
         " CROSS JOIN entry e ON e.inbox_id = ? AND e.seq = k.seq CROSS JOIN message m ON m.mid = e.mid"
@@ -66,17 +62,26 @@ def keys_statement(types: int, verdicts: bool, backward: bool) -> str:
 _cached: dict[tuple[int, bool, bool], str] = {}
 
 
-def _keys(sql: Sql, query: PageQuery, low: int, high: int) -> list[Row]:
-    """Return up to `limit` + 1 keys with their weights, in the order of reading."""
+def _rows(sql: Sql, query: PageQuery, low: int, high: int) -> tuple[list[StoredMessage], bool]:
+    """Return the rows in the order of reading, and whether there are no more of them."""
     types = padded(query.types) if query.types else []
     shape = (len(types), query.verified is not None, query.after is None)
     statement = _cached.get(shape)
     if statement is None:
-        statement = _cached[shape] = keys_statement(*shape)
+        statement = _cached[shape] = page_statement(*shape)
     verdict = [] if query.verified is None else [query.verified]
     again = [query.inbox_id] if types or verdict else []
     bindings = [query.body_limit, query.inbox_id, *types, *verdict, low, high, query.limit + 1, *again]
-    return sql.rows(statement, bindings)
+    found: list[StoredMessage] = []
+    weight = 0
+    with closing(sql.each(statement, bindings)) as rows:
+        for row in rows:
+            if len(found) == query.limit or weight > query.byte_budget:
+                return found, False
+            message = StoredMessage(*row)
+            found.append(message)
+            weight += len(message.facts) + len(message.said) + len(message.body or b"")
+    return found, True
 
 
 def _range(sql: Sql, query: PageQuery, head: Head) -> tuple[int, int]:
@@ -99,26 +104,8 @@ def page(sql: Sql, query: PageQuery) -> Page:
     low, high = _range(sql, query, head)
     if low > high:
         return Page(head, [], True)
-    keys = _keys(sql, query, low, high)
-    exhausted = len(keys) <= query.limit
-    weight = 0
-    for n, key in enumerate(keys[: query.limit], 1):
-        weight += key[4]
-        if weight > query.byte_budget:
-            exhausted = exhausted and n == len(keys)
-            del keys[n:]
-            break
-    return Page(head, _load(sql, keys[: query.limit], query.body_limit), exhausted)
-
-
-def _load(sql: Sql, keys: list[Row], body_limit: int) -> list[StoredMessage]:
-    """Return the messages of keys, in their order."""
-    found: dict[int, Row] = {}
-    for group in in_groups([mid for _, mid, *_ in keys]):
-        found.update((row[0], row[1:]) for row in sql.rows(_rows(len(group)), (body_limit, *group)))
-    return [
-        StoredMessage(*(seq, *found[mid], event_type, verified)) for seq, mid, event_type, verified, _ in keys
-    ]
+    rows, exhausted = _rows(sql, query, low, high)
+    return Page(head, rows, exhausted)
 
 
 def message(sql: Sql, inbox_id: int, seq: int, body_limit: int) -> tuple[Head, StoredMessage | None]:
@@ -127,9 +114,7 @@ def message(sql: Sql, inbox_id: int, seq: int, body_limit: int) -> tuple[Head, S
     if not head.first_seq <= seq <= head.latest_seq:
         return head, None
     row = sql.row(
-        "SELECT e.seq, m.id, m.received_at, m.size, m.facts, m.said, m.body_kind,"
-        " CASE WHEN m.size <= ? THEN m.body END, m.body_id, e.event_type, e.verified"
-        " FROM entry e CROSS JOIN message m ON m.mid = e.mid WHERE e.inbox_id = ? AND e.seq = ?",
+        f"{COLUMNS} FROM entry e CROSS JOIN message m ON m.mid = e.mid WHERE e.inbox_id = ? AND e.seq = ?",
         (body_limit, inbox_id, seq),
     )
     return head, None if row is None else StoredMessage(*row)

@@ -1,9 +1,11 @@
 """The readers: a few threads with connections that cannot write, behind the limit of concurrent reads.
 
-Two threads share the pages, a third has what may take long, so that a page never stands behind a download. A thread
-takes the looks that are queued, runs them in one read transaction, and answers them by one call into the loop
-(engineering study, S5). One look's exception concerns only that look. Every row is fetched inside its look and the
-transaction ends with the batch, so no reader holds up a checkpoint (field notes, traps 8 and 22).
+One thread has the pages, another what may take long, so that a page never stands behind a download. A thread takes the
+looks that are queued, runs them in one read transaction, and answers them by one call into the loop (engineering study,
+S5). A second thread for pages steps in while the first is held up by a slow disk: as a rule two are slower than one,
+because they split the batches and hand the interpreter to and fro. One look's exception concerns only that look. Every
+row is fetched inside its look and the transaction ends with the batch, so no reader holds up a checkpoint (field notes,
+traps 8 and 22).
 
 A connection whose file went wrong under it (an I/O error, a file that cannot be opened) may never read again. It is
 replaced once for the look that met the fault; a look that meets it again fails, and the next one begins with a new
@@ -24,14 +26,16 @@ from storage.health import StoreHealth
 from storage.protocols import Look, T
 from storage.snapshot import SqliteSnapshot
 
-PAGE_THREADS = 2
-"""More gained nothing: the interpreter is the limit, not SQLite (S5)."""
+STUCK_SECONDS = 0.02
+"""After so long in one batch a thread is held up: most batches take less than a tenth of it."""
 
 BATCH_LOOKS = 32
 """Most looks in one read transaction."""
 
 BATCH_SECONDS = 0.005
 """After this long a batch is answered as far as it is done, and the rest goes on with a new snapshot."""
+
+NEVER = float("inf")
 
 BROKEN_CONNECTION = (apsw.CantOpenError, apsw.IOError)
 """Faults of the file, after which the same connection may fail for ever and a new one need not."""
@@ -50,22 +54,19 @@ class Readers:
     ) -> None:
         self._slots = trio.CapacityLimiter(max_concurrent)
         self._slot_timeout_seconds = slot_timeout_seconds
-        self._pages = JobQueue()
-        self._slow = JobQueue()
-        plan = [(f"postroom-pages-{n}", self._pages) for n in range(1, PAGE_THREADS + 1)]
-        plan.append(("postroom-slow-reads", self._slow))
+        names = ("postroom-pages", "postroom-pages-held-up", "postroom-slow-reads")
         connections: list[apsw.Connection] = []
         try:
-            for _ in plan:
+            for _ in names:
                 connections.append(connect())  # noqa: PERF401 — what is open must be known when one fails
         except BaseException:
             for db in connections:
                 db.close(True)
             raise
-        self._threads = [
-            _ReaderThread(name, db, connect, queue, health)
-            for (name, queue), db in zip(plan, connections, strict=True)
-        ]
+        self._pages, self._second, self._slow = (
+            _ReaderThread(name, db, connect, JobQueue(), health)
+            for name, db in zip(names, connections, strict=True)
+        )
 
     async def read(self, look: Look[T]) -> T:
         """Run a look as `Log.read` says."""
@@ -77,17 +78,18 @@ class Readers:
             if waiting.cancelled_caught:
                 raise ReadersBusy("Too many reads at once; try again.") from None
         try:
-            queue = self._slow if look.slow else self._pages
-            result: T = await queue.submit(look)
+            thread = self._slow if look.slow else self._second if self._pages.is_stuck() else self._pages
+            result: T = await thread.queue.submit(look)
             return result
         finally:
             self._slots.release()
 
     def close(self) -> None:
         """Finish what is queued, close the connections, end the threads. Blocks; safe in a cancelled scope."""
-        self._pages.close()
-        self._slow.close()
-        for thread in self._threads:
+        threads = (self._pages, self._second, self._slow)
+        for thread in threads:
+            thread.queue.close()
+        for thread in threads:
             thread.join()
 
 
@@ -102,11 +104,16 @@ class _ReaderThread:
         queue: JobQueue,
         health: StoreHealth,
     ) -> None:
+        self.queue = queue
+        self._busy_since = NEVER
         self._connect = connect
-        self._queue = queue
         self._health = health
         self._snapshot: SqliteSnapshot | None = SqliteSnapshot(db)
         self._thread = DatabaseThread(name, self._serve)
+
+    def is_stuck(self) -> bool:
+        """Whether its present batch takes unusually long. From any thread."""
+        return time.monotonic() - self._busy_since > STUCK_SECONDS
 
     def join(self) -> None:
         """Wait for its end."""
@@ -116,7 +123,7 @@ class _ReaderThread:
         try:
             ended = False
             while not ended:
-                jobs, ended = self._queue.take(BATCH_LOOKS, None)
+                jobs, ended = self.queue.take(BATCH_LOOKS, None)
                 while jobs:
                     jobs = self._run(jobs)
         finally:
@@ -124,7 +131,8 @@ class _ReaderThread:
 
     def _run(self, jobs: list[Job]) -> list[Job]:
         """Run looks in one snapshot until the time is up, answer those, return the rest."""
-        ends = time.monotonic() + BATCH_SECONDS
+        self._busy_since = time.monotonic()
+        ends = self._busy_since + BATCH_SECONDS
         count = 0
         for job in jobs:
             count += 1
@@ -137,7 +145,8 @@ class _ReaderThread:
         self._end_snapshot()
         self._health.read_batches += 1
         self._health.read_looks += count
-        self._queue.deliver(jobs[:count])
+        self.queue.deliver(jobs[:count])
+        self._busy_since = NEVER
         return jobs[count:]
 
     def _look(self, job: Job) -> None:

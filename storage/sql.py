@@ -8,7 +8,8 @@ Shapes: apsw gives up the GIL at every step, and a busy loop makes each step wai
 `VALUES` and keys are looked up by one `IN`, in a small set of sizes that the statement cache holds.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from functools import cache
 from typing import Any, TypeVar
 
@@ -45,6 +46,19 @@ class Sql:
             raise TransactionLost("The transaction had ended before this statement.")
         try:
             return self.db.execute(statement, bindings).fetchall()
+        except apsw.Error as exc:
+            self.fault = exc
+            raise
+
+    def each(self, statement: str, bindings: Sequence[Any]) -> Generator[Row]:
+        """Run a statement and yield its rows one by one, so that none is read that is not wanted. Exhaust or close
+        it within the look: its cursor holds the snapshot.
+        """
+        if not self.db.in_transaction:
+            raise TransactionLost("The transaction had ended before this statement.")
+        try:
+            with closing(self.db.execute(statement, bindings)) as cursor:
+                yield from cursor
         except apsw.Error as exc:
             self.fault = exc
             raise

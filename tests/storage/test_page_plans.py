@@ -3,7 +3,7 @@
 import pytest
 
 from storage.engine import connect_writer
-from storage.pages import keys_statement, page
+from storage.pages import page, page_statement
 from storage.records import PageQuery, Verdict
 from storage.sql import Sql
 from tests.contract.builders import START_US, entry, put
@@ -38,7 +38,7 @@ def plan(rig: Rig, statement: str) -> list[str]:
     ],
 )
 def test_each_filter_has_its_index(rig: Rig, types: int, verdict: bool, index: str, backward: bool) -> None:
-    steps = plan(rig, keys_statement(types, verdict, backward))
+    steps = plan(rig, page_statement(types, verdict, backward))
     assert any(index in step for step in steps), steps
     assert not any(step.startswith("SCAN e") for step in steps), steps
 

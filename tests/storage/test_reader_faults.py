@@ -11,7 +11,6 @@ import trio
 from storage.errors import StorageError
 from storage.options import StorageOptions
 from storage.protocols import Snapshot
-from storage.readers import PAGE_THREADS
 from storage.sqlite import SqliteStore, open_store
 from tests.contract.builders import See, create, fill, seqs
 from tests.storage.faulty_vfs import ALWAYS, FaultyDisk
@@ -57,11 +56,11 @@ async def test_looks_fail_while_the_disk_does_and_no_longer(tmp_path: Path) -> N
     async with store_on(disk, tmp_path) as (store, inbox_id):
         disk.fail("read", "", read_error, times=ALWAYS)
         disk.fail("open", "", cannot_open, times=ALWAYS)
-        for _ in range(2 * PAGE_THREADS):
+        for _ in range(3):
             with pytest.raises(StorageError, match="could not be read"):
                 await seqs(store, inbox_id)
         disk.heal()
-        for _ in range(2 * PAGE_THREADS):
+        for _ in range(3):
             assert await seqs(store, inbox_id) == [1, 2, 3]
 
 

@@ -14,7 +14,6 @@ import h11
 import structlog
 import trio
 from hypercorn.events import Closed, Event, RawData, Updated
-from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
@@ -22,6 +21,7 @@ from hypercorn.utils import parse_socket_addr
 from web.errors import ApiError
 from web.options import WebOptions
 from web.upstream.http1 import Http1, plain_headers
+from web.upstream.receiving import AppTasks
 
 RECEIVE_BYTES = 64 * 1024
 """Read at once. A head may exceed what h11 calls incomplete by as much before anybody sees it."""
@@ -176,7 +176,7 @@ class Connection(TCPServer):
             sock = self.stream.socket
             client = parse_socket_addr(sock.family, sock.getpeername())
             server = parse_socket_addr(sock.family, sock.getsockname())
-            async with TaskGroup() as self._task_group:
+            async with AppTasks() as self._task_group:
                 self.protocol = Http1(
                     self.linger,
                     self.app,

@@ -1,8 +1,9 @@
 """MCP: `tools/call` of `query_messages`, 20 messages of together about 20 KiB, against the official Python SDK.
 
 The same tool over the same messages, served by the SDK's low-level server in stateless JSON mode: under the Hypercorn
-that serves Postroom, and under uvicorn, its usual host. Postroom reads the messages from its database and checks the
-caller's token on every call; the SDK's server has them in memory and asks nobody (`servers/sdk_tools.py`).
+that serves Postroom, and under uvicorn, its usual host. The pages are at every place of the inbox in turn: Postroom
+has the newest of its messages in memory and reads the others from its database, and it checks the caller's token on
+every call; the SDK's server has all of them in memory and asks nobody (`servers/sdk_tools.py`).
 """
 
 import json
@@ -34,10 +35,10 @@ CONNECTIONS = 8
 
 LIMIT = 20
 MESSAGES = 100
-NEAR_THE_HEAD = range(MESSAGES - TAIL_ENTRIES, MESSAGES - LIMIT + 1)
-"""Cursors of agents that follow the inbox, which is what they do: the tail has what comes after."""
+EVERYWHERE = range(MESSAGES - LIMIT + 1)
+"""All cursors after which there is a whole page."""
 FURTHER_BACK = range(MESSAGES - TAIL_ENTRIES)
-"""Cursors of agents that catch up: these pages are read from the database."""
+"""Those of agents that catch up: these pages are read from the database, none from the tail."""
 FILLING_BYTES = 300
 """Of each body, which makes a message about 1 KiB and 20 of them about 20 KiB."""
 
@@ -72,7 +73,7 @@ def measure(bench: Bench) -> list[Figure]:
         }
         size = _compare_answers(servers, credentials)
         contenders = {
-            name: _contender(bench, server, credentials, NEAR_THE_HEAD) for name, server in servers.items()
+            name: _contender(bench, server, credentials, EVERYWHERE) for name, server in servers.items()
         }
         contenders[CATCHING_UP] = _contender(bench, subject.server, credentials, FURTHER_BACK)
         measured = bench.rounds(NAME, contenders)
