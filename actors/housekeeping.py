@@ -18,7 +18,7 @@ from actors.inbox import CommandFailed
 from actors.registry import Registry
 from actors.tokens import TokenBook
 from actors.units import Reading, SweepSlice
-from storage.errors import InboxGone, StorageClosed, StorageError
+from storage.errors import InboxGone, SecretUnreadable, StorageClosed, StorageError
 from storage.protocols import Log, Snapshot
 
 SLICE_ROWS = 500
@@ -88,7 +88,7 @@ class Housekeeper:
                 called.add(inbox_id)
                 try:
                     await self._registry.ask(inbox_id, Retain())
-                except (InboxGone, InboxQuarantined, InboxStopped, CommandFailed) as error:
+                except (InboxGone, InboxQuarantined, InboxStopped, CommandFailed, SecretUnreadable) as error:
                     log.warning("an inbox cannot drop its old messages", inbox_id=inbox_id, error=repr(error))
 
     async def sweep(self) -> int:

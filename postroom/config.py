@@ -37,9 +37,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     bind: str
     public_url: str | None
     admin_token: SecretBytes | None
+    secret_key: SecretBytes | None
     read_api_enabled: bool
     allowed_hosts: tuple[str, ...] | None
     allowed_origins: tuple[str, ...] | None
+    trusted_proxies: tuple[str, ...] | None
+    auth_failures_per_minute: int
     log_format: str
     log_level: str
     max_connections: int
@@ -88,6 +91,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             detect_copies=self.detect_copies,
             max_concurrent_reads=self.max_concurrent_reads,
             read_slot_timeout_seconds=self.read_slot_timeout_seconds,
+            secret_key=self.secret_key,
         )
 
     @property
@@ -118,6 +122,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             mcp_wait_keepalive_seconds=self.mcp_wait_keepalive_seconds,
             allowed_origins=self.allowed_origins or (),
             allowed_hosts=self.allowed_hosts or (),
+            trusted_proxies=self.trusted_proxies or (),
+            auth_failures_per_minute=self.auth_failures_per_minute,
             retention=self.retention,
         )
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from storage.secret import SecretBytes
+from web.addresses import network_of
 from web.hosts import host_of, origin_of
 
 KIB = 1024
@@ -215,10 +216,13 @@ def several(one: Kind) -> Kind:
         given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
         if not isinstance(given, list) or not given:
             raise _bad(accepts, value)
-        try:
-            return tuple(dict.fromkeys(one.parse(part) for part in given))
-        except ValueError:
-            raise _bad(accepts, value) from None
+        found: dict[Any, None] = {}
+        for part in given:
+            try:
+                found[one.parse(part)] = None
+            except ValueError:
+                raise _bad(accepts, part) from None  # the one that is wrong, of perhaps many
+        return tuple(found)
 
     return Kind(one.unit, accepts, parse)
 
@@ -234,6 +238,19 @@ def host() -> Kind:
         if not found or found != bare.strip("[]").lower():
             raise _bad(accepts, value)
         return found
+
+    return Kind("", accepts, parse)
+
+
+def network() -> Kind:
+    """Return the kind of networks and single addresses, in their one spelling; a single one is a network of one."""
+    accepts = "an address, or a network such as 10.0.0.0/8 or fd00::/8 with zero host bits"
+
+    def parse(value: Any) -> str:
+        try:
+            return network_of(value if isinstance(value, str) else "")
+        except ValueError:
+            raise _bad(accepts, value) from None
 
     return Kind("", accepts, parse)
 

@@ -19,6 +19,7 @@ from postroom.parsing import (
     address,
     choice,
     host,
+    network,
     optional,
     origin,
     path,
@@ -39,6 +40,10 @@ CLIENT_VARIABLES = frozenset({"URL", "TOKEN"})
 MIN_ADMIN_TOKEN_CHARACTERS = 32
 MAX_ADMIN_TOKEN_CHARACTERS = 512
 """`web.auth` refuses longer credentials unread. Not imported from there: every command would load trio for it."""
+
+MIN_SECRET_KEY_CHARACTERS = 32
+"""What `openssl rand -hex 16` prints: 128 bits."""
+MAX_SECRET_KEY_CHARACTERS = 512
 
 DAY_SECONDS = 86_400
 CENTURY_SECONDS = 100 * 365 * DAY_SECONDS
@@ -86,6 +91,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Admin token of a new data directory; without it one is made and printed once.",
         is_secret=True,
     ),
+    Setting(
+        "SECRET_KEY",
+        optional(secret(MIN_SECRET_KEY_CHARACTERS, MAX_SECRET_KEY_CHARACTERS)),
+        None,
+        "Seals the secrets of inboxes in the database and in backups; without it they are plain.",
+        is_secret=True,
+    ),
     Setting("READ_API_ENABLED", switch(), True, "False leaves ingest and administration only."),
     Setting(
         "ALLOWED_HOSTS",
@@ -99,6 +111,20 @@ SETTINGS: tuple[Setting, ...] = (
         optional(several(origin())),
         None,
         "Web pages whose scripts may call /mcp, beside those of PUBLIC_URL and, on loopback, loopback.",
+        reloads=True,
+    ),
+    Setting(
+        "TRUSTED_PROXIES",
+        optional(several(network())),
+        None,
+        "Proxies before this server, believed about their clients (X-Forwarded-For, Forwarded).",
+        reloads=True,
+    ),
+    Setting(
+        "AUTH_FAILURES_PER_MINUTE",
+        whole("wrong tokens", 0, 1_000_000),
+        30,
+        "Wrong tokens from one address (IPv6: one /64); more are 429, a valid one never is. 0: no limit.",
         reloads=True,
     ),
     # -- logs -------------------------------------------------------------------------------------------

@@ -58,6 +58,10 @@ class BodyGone(StorageError):
     """A piece of a large body vanished while it was being read (retention, purge or deletion took it)."""
 
 
+class SecretUnreadable(StorageError):
+    """A secret of an inbox is sealed and does not open, or may not be written (`storage.sealing`)."""
+
+
 class DataDirectoryError(StorageError):
     """The data directory cannot be used: in use by another server, a newer schema, not a Postroom database.
 

@@ -4,7 +4,7 @@ It is for tests that own time and interleaving. It has no thread and no disk, so
 on trio's virtual clock, and a fuzz can put a cancellation or a fault at every point of a commit. Held to the
 same contract tests as SQLite (`tests/contract/`), it promises the same except for durability: units run one
 at a time in the order in which `commit` was called (lanes make no difference), and `ReadersBusy` never
-happens.
+happens. Nothing is at rest here, so no secret is sealed.
 
 The object is the durable state: `close` and `reopen` are an orderly stop and the next start of a server on
 it. After a crash in a test, `reopen` alone is the next start.

@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import apsw
 
-from storage import space
+from storage import resealing, space
 from storage.clock import wall_clock_us
 from storage.engine import connect_writer
 from storage.errors import DataDirectoryError, damaged
@@ -33,6 +34,9 @@ from storage.upkeep import Upkeep
 SMALLEST_PAGE_BYTES = 512
 """SQLite takes a file that is smaller for an empty database."""
 
+Secrets = Literal["used", "closed"]
+"""What the opener does with secrets. A server uses them, and needs their key; a command that works offline does not."""
+
 
 def open_upkeep(
     options: StorageOptions,
@@ -41,14 +45,16 @@ def open_upkeep(
     free_bytes: Callable[[Path], int] = space.free_bytes,
     monotonic: Callable[[], float] = time.monotonic,
     moved: OnMoved = "renew",
+    secrets: Secrets = "used",
 ) -> Upkeep:
-    """Open and migrate the database, and look which life it is.
+    """Open and migrate the database, look which life it is, and seal its secrets where there is a key.
 
-    `moved` as `storage.life.LifeKeeper` has it. Raises `DataDirectoryError`.
+    `moved` as `storage.life.LifeKeeper` has it. Raises `DataDirectoryError`; for secrets that are sealed with another
+    key before anything is changed.
     """
     traces = _traces_of_use(options.data_dir)
     room = space.Space(options.data_dir, options.reserve_bytes, options.max_data_bytes, free_bytes)
-    attempt = partial(_open, options, clock, vfs, monotonic, moved, room, traces)
+    attempt = partial(_open, options, clock, vfs, monotonic, moved, secrets, room, traces)
     try:
         try:
             return attempt()
@@ -107,6 +113,7 @@ def _open(
     vfs: str | None,
     monotonic: Callable[[], float],
     moved: OnMoved,
+    secrets: Secrets,
     room: space.Space,
     traces: list[str],
 ) -> Upkeep:
@@ -117,10 +124,15 @@ def _open(
     life = LifeKeeper(database, detect=options.detect_copies, moved=moved, monotonic=monotonic)
     db = connect()
     try:
-        if traces and not applied_steps(db, shown):
+        known, applied = steps(), applied_steps(db, shown)
+        if traces and not applied:
             raise _emptied(options.data_dir, traces)
-        migrate(db, steps(), clock, shown)
+        # A newer schema is for `migrate` to refuse.
+        uses = secrets == "used" and applied <= len(known)
+        found = resealing.unlock(db, options.secret_key, shown) if uses else None
+        migrate(db, known, clock, shown)
         life.begin(db)
+        seal = resealing.begin(db, options.secret_key, found) if uses else resealing.left_closed(db)
     finally:
         db.close(True)
     return Upkeep(
@@ -128,6 +140,7 @@ def _open(
         connect,
         room,
         life,
+        seal,
         StoreHealth(),
         clock,
         wal_limit_bytes=options.wal_limit_bytes,

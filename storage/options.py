@@ -5,6 +5,8 @@ from typing import Literal
 
 import msgspec
 
+from storage.secret import SecretBytes
+
 
 class StorageOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where and how to keep the database.
@@ -12,6 +14,7 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True):
     `reserve_bytes`: size of the file that is given up when the disk is full (S3), twice the WAL limit.
     `max_data_bytes`: refuse growth beyond this size of the database, None for no limit.
     `detect_copies`: `counter` passes over device and inode, for file systems that change them (`storage.life`).
+    `secret_key`: seals the secrets of inboxes (`storage.sealing`); None keeps them plain.
     """
 
     data_dir: Path
@@ -21,3 +24,4 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_concurrent_reads: int = 16
     read_slot_timeout_seconds: float = 10.0
     detect_copies: Literal["full", "counter"] = "full"
+    secret_key: SecretBytes | None = None

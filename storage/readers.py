@@ -24,6 +24,7 @@ from storage.engine import DatabaseThread, Job, JobQueue
 from storage.errors import ReadersBusy, StorageError
 from storage.health import StoreHealth
 from storage.protocols import Look, T
+from storage.sealing import Seal
 from storage.snapshot import SqliteSnapshot
 
 STUCK_SECONDS = 0.02
@@ -48,6 +49,7 @@ class Readers:
         self,
         connect: Callable[[], apsw.Connection],
         health: StoreHealth,
+        seal: Seal,
         *,
         max_concurrent: int,
         slot_timeout_seconds: float,
@@ -64,7 +66,7 @@ class Readers:
                 db.close(True)
             raise
         self._pages, self._second, self._slow = (
-            _ReaderThread(name, db, connect, JobQueue(), health)
+            _ReaderThread(name, db, connect, JobQueue(), health, seal)
             for name, db in zip(names, connections, strict=True)
         )
 
@@ -103,12 +105,14 @@ class _ReaderThread:
         connect: Callable[[], apsw.Connection],
         queue: JobQueue,
         health: StoreHealth,
+        seal: Seal,
     ) -> None:
         self.queue = queue
         self._busy_since = NEVER
         self._connect = connect
         self._health = health
-        self._snapshot: SqliteSnapshot | None = SqliteSnapshot(db)
+        self._seal = seal
+        self._snapshot: SqliteSnapshot | None = SqliteSnapshot(db, seal)
         self._thread = DatabaseThread(name, self._serve)
 
     def is_stuck(self) -> bool:
@@ -171,7 +175,7 @@ class _ReaderThread:
 
     def _attempt(self, job: Job) -> Any:
         if self._snapshot is None:
-            self._snapshot = SqliteSnapshot(self._connect())
+            self._snapshot = SqliteSnapshot(self._connect(), self._seal)
             self._health.readers_reopened += 1
         db = self._snapshot.sql.db
         if not db.in_transaction:

@@ -24,6 +24,7 @@ from storage import life, lifefile
 from storage.errors import DataDirectoryError
 from storage.lock import DATABASE_NAME, DIRECTORY_MODE, FILE_MODE, LOCK_NAME, DirectoryLock
 from storage.migrate import require_known, steps
+from storage.resealing import sealed_with
 
 RESTORING = DATABASE_NAME + ".restoring"
 """The copy until it is put in its place; one that an interrupted restore left is overwritten by the next."""
@@ -49,11 +50,15 @@ Progress = Callable[[int, int], None]
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """What was restored: how many inboxes (each with a new epoch), messages and bytes."""
+    """What was restored: how many inboxes (each with a new epoch), messages and bytes.
+
+    `sealed`: its secrets are sealed, and a server needs the key that they were sealed with.
+    """
 
     inboxes: int
     messages: int
     bytes: int
+    sealed: bool = False
 
 
 def open_copy(file: Path) -> apsw.Connection:
@@ -130,13 +135,14 @@ def _copy(source: apsw.Connection, copy: Path, shown: Path, progress: Progress) 
         life.check(db, shown)
         inboxes = life.renew(db)
         messages = db.execute("SELECT count(*) FROM message").get
+        sealed = sealed_with(db) is not None
     fd = os.open(copy, os.O_RDWR)
     try:
         os.fsync(fd)
         size = os.fstat(fd).st_size
     finally:
         os.close(fd)
-    return Restored(inboxes, messages, size)
+    return Restored(inboxes, messages, size, sealed)
 
 
 def _replace(copy: Path, directory: Path) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from storage.errors import InboxGone
 from storage.records import Head, InboxListing, InboxRecord, InboxSettings, Secret, TokenRecord
-from storage.secret import SecretBytes
+from storage.sealing import Kept, Seal
 from storage.sql import Row, Sql, in_groups, shaped
 
 HEAD = (
@@ -41,26 +41,30 @@ def listing_of(row: Row, secrets: tuple[Secret, ...] = ()) -> InboxListing:
     return InboxListing(record_of(row[:INBOX_COLUMNS], secrets), Head(*row[INBOX_COLUMNS:]))
 
 
-def secrets_of(sql: Sql, inbox_id: int) -> tuple[Secret, ...]:
-    """Return an inbox's secrets, oldest first."""
+def secrets_of(sql: Sql, seal: Seal, inbox_id: int) -> tuple[Secret, ...]:
+    """Return an inbox's secrets, oldest first. Raises `SecretUnreadable` when one of them does not open."""
     rows = sql.rows(
-        "SELECT name, value, added_at FROM secret WHERE inbox_id = ? ORDER BY added_at, name", (inbox_id,)
+        "SELECT name, value, key_id, added_at FROM secret WHERE inbox_id = ? ORDER BY added_at, name",
+        (inbox_id,),
     )
-    return tuple(Secret(name, SecretBytes(value), added_at) for name, value, added_at in rows)
+    return tuple(
+        Secret(name, seal.open(inbox_id, name, Kept(value, key_id)), added_at)
+        for name, value, key_id, added_at in rows
+    )
 
 
-def inbox_of(sql: Sql, inbox_id: int) -> InboxListing:
-    """Return record (with secrets) and head. Raises `InboxGone`."""
+def inbox_of(sql: Sql, seal: Seal, inbox_id: int) -> InboxListing:
+    """Return record (with secrets) and head. Raises `InboxGone`, `SecretUnreadable`."""
     row = sql.row(f"{LISTING} WHERE i.inbox_id = ?", (inbox_id,))
     if row is None:
         raise InboxGone(f"inbox {inbox_id}")
-    return listing_of(row, secrets_of(sql, inbox_id))
+    return listing_of(row, secrets_of(sql, seal, inbox_id))
 
 
-def inbox_by_slug(sql: Sql, slug: str) -> InboxListing | None:
-    """Return record (with secrets) and head of the live inbox of that slug."""
+def inbox_by_slug(sql: Sql, seal: Seal, slug: str) -> InboxListing | None:
+    """Return record (with secrets) and head of the live inbox of that slug. Raises `SecretUnreadable`."""
     row = sql.row(f"{LISTING} WHERE i.slug = ?", (slug,))
-    return None if row is None else listing_of(row, secrets_of(sql, row[0]))
+    return None if row is None else listing_of(row, secrets_of(sql, seal, row[0]))
 
 
 _named = shaped(lambda marks: f"{LISTING} WHERE i.slug IN ({marks}) AND i.slug > ? ORDER BY i.slug LIMIT ?")

@@ -6,14 +6,16 @@ import apsw
 
 from storage import bodies, pages, rows
 from storage.records import Head, InboxListing, Page, PageQuery, StoredMessage, TokenRecord
+from storage.sealing import Seal
 from storage.sql import Sql
 
 
 class SqliteSnapshot:
     """The store at one moment. Valid while its connection's transaction is open."""
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: apsw.Connection, seal: Seal) -> None:
         self.sql = Sql(db)
+        self._seal = seal
 
     def head(self, inbox_id: int) -> Head:
         """Return the inbox's head."""
@@ -21,11 +23,11 @@ class SqliteSnapshot:
 
     def inbox(self, inbox_id: int) -> InboxListing:
         """Return record (with secrets) and head."""
-        return rows.inbox_of(self.sql, inbox_id)
+        return rows.inbox_of(self.sql, self._seal, inbox_id)
 
     def inbox_by_slug(self, slug: str) -> InboxListing | None:
         """Return record (with secrets) and head of the live inbox of that slug."""
-        return rows.inbox_by_slug(self.sql, slug)
+        return rows.inbox_by_slug(self.sql, self._seal, slug)
 
     def inboxes(self, slugs: Sequence[str] | None, after_slug: str, limit: int) -> list[InboxListing]:
         """Return live inboxes by slug."""

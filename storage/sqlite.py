@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from storage import space
+from storage import resealing, space
 from storage.backup import Progress, back_up
 from storage.clock import wall_clock_us
 from storage.engine import JobQueue, connect_reader
@@ -23,6 +23,7 @@ from storage.opening import cannot_be_opened, open_upkeep
 from storage.options import StorageOptions
 from storage.protocols import Look, T, Unit
 from storage.readers import Readers
+from storage.secret import SecretBytes
 from storage.snapshot import SqliteSnapshot
 from storage.upkeep import Upkeep
 from storage.writer import Writer
@@ -76,8 +77,9 @@ class SqliteStore:
 class OfflineStore:
     """The store without a server: one unit or look at a time, on the caller's thread. Made by `open_offline`."""
 
-    def __init__(self, upkeep: Upkeep) -> None:
+    def __init__(self, upkeep: Upkeep, data_dir: Path) -> None:
         self._upkeep = upkeep
+        self._data_dir = data_dir
         self._writer = Writer(upkeep)
 
     def commit(self, unit: Unit[T]) -> T:
@@ -105,13 +107,31 @@ class OfflineStore:
     def _renew(self) -> int:
         return self._upkeep.life.renew(self._upkeep.db)
 
+    def reseal(
+        self, old: SecretBytes | None, new: SecretBytes | None, *, forget: bool = False
+    ) -> resealing.Resealed:
+        """Put the secrets under another key, as `storage.resealing.reseal` says; this store itself uses none of them.
+
+        Raises `DataDirectoryError`.
+        """
+        shown = self._data_dir
+        try:
+            try:
+                return resealing.reseal(self._upkeep.db, old, new, shown, forget=forget)
+            except apsw.Error as exc:
+                if not self._upkeep.repair(exc):
+                    raise
+                return resealing.reseal(self._upkeep.db, old, new, shown, forget=forget)
+        except apsw.Error as exc:
+            raise DataDirectoryError(f"The secrets in {shown} could not be sealed anew: {exc}.") from exc
+
     def read(self, look: Look[T]) -> T:
         """Run a look. Raises what it raises, and `StorageError` for a fault of the disk."""
         db = self._upkeep.db
         try:
             db.execute("BEGIN")
             try:
-                return look.run(SqliteSnapshot(db))
+                return look.run(SqliteSnapshot(db, self._upkeep.seal))
             finally:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
@@ -142,6 +162,7 @@ async def open_store(
             readers = Readers(
                 partial(connect_reader, options.data_dir / DATABASE_NAME, vfs),
                 upkeep.health,
+                upkeep.seal,
                 max_concurrent=options.max_concurrent_reads,
                 slot_timeout_seconds=options.read_slot_timeout_seconds,
             )
@@ -171,9 +192,9 @@ def open_offline(
     lock = DirectoryLock(options.data_dir)
     try:
         # Whether a moved directory is the same life is for the next start of a server to say.
-        upkeep = open_upkeep(options, clock, moved="leave")
+        upkeep = open_upkeep(options, clock, moved="leave", secrets="closed")
         try:
-            yield OfflineStore(upkeep)
+            yield OfflineStore(upkeep, options.data_dir)
         finally:
             upkeep.close()
     finally:

@@ -5,7 +5,8 @@ back: the last `mid` that was given out. It knows nothing of transactions; those
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import apsw
 import msgspec
@@ -24,6 +25,7 @@ from storage.records import (
     Swept,
     TokenRecord,
 )
+from storage.sealing import Seal
 from storage.sql import Sql, in_groups, shaped
 
 EPOCH_BYTES = 8
@@ -44,8 +46,9 @@ _seen = shaped(
 class SqliteTx:
     """The store inside a unit."""
 
-    def __init__(self, db: apsw.Connection, clock: Callable[[], int], stale_body_id: int) -> None:
+    def __init__(self, db: apsw.Connection, clock: Callable[[], int], stale_body_id: int, seal: Seal) -> None:
         self.sql = Sql(db)
+        self._seal = seal
         self.last_mid = int(db.execute("SELECT last_mid FROM server").get)
         self.shrink = False
         self._clock = clock
@@ -67,7 +70,7 @@ class SqliteTx:
 
     def inbox(self, inbox_id: int) -> InboxRecord:
         """Return the inbox's record with its secrets."""
-        return rows.inbox_of(self.sql, inbox_id).record
+        return rows.inbox_of(self.sql, self._seal, inbox_id).record
 
     def seen(self, inbox_id: int, keys: Sequence[bytes]) -> dict[bytes, Seen]:
         """Return those of the keys that are remembered."""
@@ -173,7 +176,8 @@ class SqliteTx:
         if changed != 1:
             raise InboxGone(f"inbox {inbox_id}")
         self.sql.change("DELETE FROM inbox_head WHERE inbox_id = ?", (inbox_id,))
-        self.sql.change("DELETE FROM secret WHERE inbox_id = ?", (inbox_id,))
+        with self._overwriting():
+            self.sql.change("DELETE FROM secret WHERE inbox_id = ?", (inbox_id,))
         sweep.leave(self.sql, inbox_id, sweep.EVERYTHING)
 
     def put_secret(self, inbox_id: int, secret: Secret) -> None:
@@ -182,15 +186,32 @@ class SqliteTx:
         self._put_secret(inbox_id, secret)
 
     def _put_secret(self, inbox_id: int, secret: Secret) -> None:
-        self.sql.change(
-            "INSERT OR REPLACE INTO secret (inbox_id, name, value, added_at) VALUES (?, ?, ?, ?)",
-            (inbox_id, secret.name, secret.value.reveal(), secret.added_at),
-        )
+        kept = self._seal.keep(inbox_id, secret.name, secret.value)
+        with self._overwriting():
+            self.sql.change(
+                "INSERT OR REPLACE INTO secret (inbox_id, name, value, key_id, added_at) VALUES (?, ?, ?, ?, ?)",
+                (inbox_id, secret.name, kept.value, kept.key_id, secret.added_at),
+            )
 
     def drop_secret(self, inbox_id: int, name: str) -> bool:
         """Remove a secret."""
         self.head(inbox_id)
-        return self.sql.change("DELETE FROM secret WHERE inbox_id = ? AND name = ?", (inbox_id, name)) == 1
+        with self._overwriting():
+            changed = self.sql.change("DELETE FROM secret WHERE inbox_id = ? AND name = ?", (inbox_id, name))
+        return changed == 1
+
+    @contextmanager
+    def _overwriting(self) -> Iterator[None]:
+        """Have SQLite write zeros over what a statement removes or moves, also in pages that it frees.
+
+        For secrets alone, sealed or not: one that was removed while there was no key must be gone when there is one.
+        For messages it would cost a write for each page that retention frees.
+        """
+        self.sql.db.pragma("secure_delete", True)
+        try:
+            yield
+        finally:
+            self.sql.db.pragma("secure_delete", False)
 
     def put_token(self, token: TokenRecord) -> None:
         """Insert or replace a token."""

@@ -21,6 +21,7 @@ from storage.engine import WRITER_BUSY_MS
 from storage.errors import StorageError
 from storage.health import StoreHealth
 from storage.life import LifeKeeper
+from storage.sealing import Seal
 from storage.space import Space
 from storage.tx import SqliteTx
 
@@ -53,6 +54,7 @@ class Upkeep:
         connect: Callable[[], apsw.Connection],
         space: Space,
         life: LifeKeeper,
+        seal: Seal,
         health: StoreHealth,
         clock: Callable[[], int],
         *,
@@ -65,6 +67,7 @@ class Upkeep:
         self._connect = connect
         self._space = space
         self.life = life
+        self.seal = seal
         self._clock = clock
         self._wal_limit_bytes = wal_limit_bytes
         self._monotonic = monotonic
@@ -77,7 +80,7 @@ class Upkeep:
         # AUTOINCREMENT remembers the highest id ever given out: what is staged up to it is from before this start.
         stale = self.db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'body_staged'").get
         self._stale_body_id = int(stale or 0)
-        self.tx = SqliteTx(self.db, clock, self._stale_body_id)
+        self.tx = SqliteTx(self.db, clock, self._stale_body_id, seal)
         self._note_sizes()
         self._space.restore()
         self._look_at_space()
@@ -191,7 +194,7 @@ class Upkeep:
         """Open the connection anew and commit through it. Raises `apsw.Error`, `StorageError`."""
         self.abandon()
         self.db = self._connect()
-        self.tx = SqliteTx(self.db, self._clock, self._stale_body_id)
+        self.tx = SqliteTx(self.db, self._clock, self._stale_body_id, self.seal)
         self._abandoned = False
         self.db.execute("BEGIN IMMEDIATE")
         self.db.execute("UPDATE server SET commits = commits + 1")

@@ -17,6 +17,7 @@ import msgspec
 from storage.errors import DataDirectoryError
 from storage.records import BodyKind
 from storage.restore import open_copy
+from storage.sealing import NONCE_BYTES, TAG_BYTES
 
 SHOWN = 5
 """Findings of one kind that are shown one by one; the rest are counted."""
@@ -27,25 +28,37 @@ INTEGRITY_FINDINGS = 100
 STEP_INSTRUCTIONS = 1_000_000
 """Instructions of SQLite between two signs of life: a few tens of milliseconds."""
 
+SEALING = 3
+"""The schema step that made sealing possible."""
+
 Pulse = Callable[[], None]
 """Is called now and then while a check runs."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One check: what it looks at, the statement that yields a row per fault, and the sentence for such a row."""
+    """One check: what it looks at, the statement that yields a row per fault, and the sentence for such a row.
+
+    `since`: the schema step that made what the statement names.
+    """
 
     name: str
     statement: str
     finding: str
+    since: int = 1
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """What was looked at (`inboxes`, `messages`, `entries`: how many) and what was found, a sentence each."""
+    """What was looked at (`inboxes`, `messages`, `entries`, `secrets`: how many) and what was found, a sentence each.
 
-    inboxes: int
-    messages: int
-    entries: int
-    findings: tuple[str, ...]
+    `sealed`: how many of the secrets are sealed. Whether they open, nobody can tell without their key.
+    """
+
+    inboxes: int = 0
+    messages: int = 0
+    entries: int = 0
+    secrets: int = 0
+    sealed: int = 0
+    findings: tuple[str, ...] = ()
 
 
 _NUMBERS = """
@@ -194,6 +207,19 @@ CHECKS: tuple[Check, ...] = (
         "inbox {0}: the secret {1} belongs to no inbox",
     ),
     Check(
+        "secrets",
+        "SELECT inbox_id, name, iif(key_id IS NULL, 'plain', 'sealed with a key of its own') FROM secret"
+        " WHERE key_id IS NOT (SELECT key_id FROM sealing)",
+        "inbox {0}: the secret {1} is {2}, unlike what the database says of all",
+        since=SEALING,
+    ),
+    Check(
+        "secrets",
+        f"SELECT inbox_id, name FROM secret WHERE key_id IS NOT NULL AND length(value) <= {NONCE_BYTES + TAG_BYTES}",  # noqa: S608 — constants
+        "inbox {0}: the secret {1} is too short for a sealed one",
+        since=SEALING,
+    ),
+    Check(
         "cursors",
         "SELECT routed_mid, last_mid FROM server WHERE routed_mid NOT BETWEEN 0 AND last_mid",
         "the router has come to {0}, beyond the last message of the log, {1}",
@@ -253,7 +279,7 @@ def _verify(db: apsw.Connection, step: Callable[[str], None]) -> Verified:
         told = [str(exc)]
     structure = [f"SQLite: {text}" for text in told if text != "ok"]
     if structure:  # what follows would only stumble over the same damage
-        return Verified(0, 0, 0, tuple(structure))
+        return Verified(findings=tuple(structure))
     db.execute("PRAGMA query_only = OFF; PRAGMA temp_store = FILE").fetchall()
     # One moment for all of it; only temporary tables are written.
     db.execute("BEGIN")
@@ -262,13 +288,19 @@ def _verify(db: apsw.Connection, step: Callable[[str], None]) -> Verified:
         for statement in _PREPARE:
             db.execute(statement).fetchall()
         findings: list[str] = []
+        schema = db.execute("SELECT max(n) FROM schema_step").get
         for check in CHECKS:
             step(check.name)
-            findings += _findings(check, db.execute(check.statement))
-        inboxes = db.execute("SELECT count(*) FROM inbox_head").get
-        messages = db.execute("SELECT count(*) FROM message").get
-        entries = db.execute("SELECT count(*) FROM entry").get
-        return Verified(inboxes, messages, entries, tuple(findings))
+            if check.since <= schema:
+                findings += _findings(check, db.execute(check.statement))
+        return Verified(
+            inboxes=db.execute("SELECT count(*) FROM inbox_head").get,
+            messages=db.execute("SELECT count(*) FROM message").get,
+            entries=db.execute("SELECT count(*) FROM entry").get,
+            secrets=db.execute("SELECT count(*) FROM secret").get,
+            sealed=db.execute("SELECT count(key_id) FROM secret").get if schema >= SEALING else 0,
+            findings=tuple(findings),
+        )
     finally:
         db.execute("ROLLBACK")
 

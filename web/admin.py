@@ -18,6 +18,7 @@ from storage.clock import wall_clock_us
 from storage.records import InboxListing, InboxRecord
 from web.errors import ApiError, invalid, no_such_inbox
 from web.grammar import format_time
+from web.hosts import host_of
 from web.http import Answer, Request
 from web.options import WebOptions
 from web.params import (
@@ -27,6 +28,7 @@ from web.params import (
     ListTokens,
     apply_patch,
     check_new_secret,
+    check_signed_url,
     decode_create,
     decode_patch,
     from_json,
@@ -97,6 +99,7 @@ class Admin:
         token, text = None, None
         if form.issue_token:
             token, text = self._service.tokens.draft("agent", inboxes=[slug], name=slug)
+        check_signed_url(new.settings, self._options.public_url)
         listing = await self._service.create_inbox(new, token)
         view = msgspec.to_builtins(inbox_view(listing, self._base_url(request)))
         if text is not None:
@@ -113,11 +116,11 @@ class Admin:
         require_admin(request)
         patch = decode_patch(await request.read_body())
         inbox = await self._inbox(request)
-        retention = self._options.retention
+        retention, public_url = self._options.retention, self._options.public_url
         self._service.registry.lift(inbox.inbox_id)
         await self._service.change_inbox(
             inbox.inbox_id,
-            ChangeInbox(lambda record: apply_patch(record, patch, retention)),
+            ChangeInbox(lambda record: apply_patch(record, patch, retention, public_url)),
         )
         return await self._inbox_answer(request)
 
@@ -218,11 +221,14 @@ class Admin:
         return Answer(200, msgspec.json.encode(inbox_view(listing, self._base_url(request))))
 
     def _base_url(self, request: Request) -> str:
-        """Return where senders reach this server: the configured URL, else what the administrator itself used."""
+        """Return where senders reach this server: the configured URL, else what the administrator itself used.
+
+        Only what its own request says (`Host`), never what a proxy, or anybody in its place, adds to it.
+        """
         if self._options.public_url:
             return self._options.public_url.rstrip("/")
-        host = request.header(b"host")
-        return "http://" + (host.decode("latin-1") if host else self._options.bind)
+        host = (request.header(b"host") or b"").decode("latin-1")
+        return "http://" + (host if host_of(host) else self._options.bind)
 
     def _check_scope(self, form: CreateToken) -> None:
         """Refuse what this version has no use for, rather than issue a token that can do nothing."""

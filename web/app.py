@@ -20,6 +20,7 @@ from web.options import WebOptions
 from web.pulse import Pulse
 from web.reads import Reads
 from web.routes import Route, switched_off
+from web.samples import Samples
 from web.slots import Slots
 from web.stats import Stats
 from web.streams import Streams
@@ -67,11 +68,12 @@ def build_app(
     return Front(
         ingest=ingest,
         health=Health(service, stopping),
-        authenticator=Authenticator(service.tokens),
+        authenticator=Authenticator(service.tokens, options),
         hot=(
             *(reading if options.read_api_enabled else switched_off(reading, READ_API_OFF)),
             *BackupRoutes(backups).routes(),
             *stats.routes(),
+            *Samples(service, ingest).routes(),
         ),
         administration=Admin(service, options).routes(),
         options=options,

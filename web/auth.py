@@ -10,7 +10,9 @@ import msgspec
 
 from actors.tokens import TokenBook
 from storage.records import TokenRecord
+from web.attempts import WrongTokens
 from web.errors import unauthenticated
+from web.options import WebOptions
 
 PRIVATE_PREFIXES = ("agent.", "machine.")
 """Slugs that begin so are the server's own: private inboxes, which a token for all inboxes does not read."""
@@ -43,21 +45,32 @@ class Principal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Authenticator:
-    """Turns request headers into a principal."""
+    """Turns request headers into a principal, for every way of reading and administering alike."""
 
-    def __init__(self, tokens: TokenBook) -> None:
+    def __init__(self, tokens: TokenBook, options: WebOptions) -> None:
         self._tokens = tokens
+        self._options = options
+        self._wrong = WrongTokens()
 
-    def authenticate(self, headers: Sequence[tuple[bytes, bytes]]) -> Principal:
-        """Return the caller. Raises `ApiError` `unauthenticated` when the token is missing, repeated or not valid."""
+    def authenticate(self, headers: Sequence[tuple[bytes, bytes]], address: str | None) -> Principal:
+        """Return the caller, whose request came from `address` (`web/addresses.py`).
+
+        Raises `ApiError`: `unauthenticated` when the token is missing, repeated or not valid, `rate_limited` instead
+        when too many that were sent from there lately were not. The token is looked up before anything is counted, so
+        a valid one takes the same path whatever its neighbours send.
+        """
         sent = [value for name, value in headers if name == b"authorization"]
         if not sent:
             raise unauthenticated(sent=False)
+        token = self._find(sent)
+        if token is None:
+            raise self._wrong.refusal(address, self._options.auth_failures_per_minute)
+        return Principal(token)
+
+    def _find(self, sent: Sequence[bytes]) -> TokenRecord | None:
+        """Return the token of the header's lines, None when they are not one valid token."""
         scheme, _, credential = sent[0].partition(b" ")
         credential = credential.strip()
         if len(sent) > 1 or scheme.lower() != b"bearer" or not 0 < len(credential) <= MAX_TOKEN_BYTES:
-            raise unauthenticated(sent=True)
-        token = self._tokens.find(credential)
-        if token is None:
-            raise unauthenticated(sent=True)
-        return Principal(token)
+            return None
+        return self._tokens.find(credential)

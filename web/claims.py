@@ -109,6 +109,19 @@ def said(
     )
 
 
+def redacted_path(path: bytes) -> bytes:
+    """Return a path (what follows `/in/{slug}`) whose first segment is a credential, without it.
+
+    The first that is not empty: after a stray slash the credential is wrong, but it is still one.
+    """
+    segments = path.lstrip(b"/")
+    if not segments:
+        return path
+    slashes = path[: len(path) - len(segments)]
+    _, slash, rest = segments.partition(b"/")
+    return slashes + REDACTED.encode() + slash + rest
+
+
 def facts(method: str, source_ip: str | None, size: int, judgement: Judgement, verifier: str) -> bytes:
     """Return the server's half of a webhook as a JSON object. `verifier` is the preset's name; an inbox
     without one (`none`) says null.

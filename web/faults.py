@@ -10,6 +10,7 @@ from storage.errors import (
     NotStored,
     OutcomeUnknown,
     ReadersBusy,
+    SecretUnreadable,
     SlugTaken,
     StorageClosed,
     StorageFull,
@@ -48,6 +49,8 @@ def as_api_error(error: BaseException) -> ApiError | None:
             return ApiError("busy", UNKNOWN_OUTCOME)
         case ReadersBusy():
             return ApiError("busy", "Too many reads are under way; try again.")
+        case SecretUnreadable():
+            return ApiError("busy", "A secret of this inbox cannot be read; it waits for its administrator.")
         case BodyGone():
             return ApiError("not_found", "The body of this message is no longer kept.")
         case UnitFailed():

@@ -19,9 +19,11 @@ import structlog
 import trio
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, HTTPScope, Scope
 
+from web.addresses import TrustedProxies
 from web.auth import Authenticator
 from web.errors import ApiError
 from web.faults import as_api_error
+from web.grammar import is_slug
 from web.health import Health
 from web.http import Answer, Handler, RawHeaders, Request, StreamedAnswer
 from web.ingest import Ingest
@@ -36,6 +38,11 @@ from web.upstream.answers import shield_last_send
 API_BODY_BYTES = 1024 * 1024
 """Bodies of the API (not of ingest) are JSON documents; the largest field that any of them allows is 64
 KiB."""
+
+INGEST_PREFIX = b"/in/"
+
+LOGGED_PATH_BYTES = 256
+"""No route of ours is longer, with a slug, a number and a name of 64 characters in it."""
 
 HEADER_OVERHEAD_BYTES = 4
 """`: ` and CR LF, per header line."""
@@ -69,6 +76,7 @@ class Front:
         self._stopping = stopping
         self._slots = slots
         self._mcp = mcp
+        self._proxies = TrustedProxies(options.trusted_proxies)
         self._table = RouteTable((*hot, *administration))
         self._through_quart = frozenset((route.method, route.template) for route in administration)
         self.administration = Administration(tuple(administration), self._carry_out)
@@ -76,6 +84,7 @@ class Front:
     def adopt(self, new: WebOptions) -> None:
         """Bring new options into force, without a restart. Synchronous: no request sees half of them."""
         adopt(self._options, new)
+        self._proxies = TrustedProxies(new.trusted_proxies)
         self.ingest.in_flight.resize(new.bodies_in_flight_bytes)
         if self._slots is not None:
             self._slots.resize(new.max_streams, new.max_streams_per_inbox)
@@ -102,7 +111,7 @@ class Front:
             _origin_form(scope["raw_path"]),
             scope["query_string"],
             headers,
-            client[0] if client else None,
+            self._proxies.client(client[0] if client else None, headers),
             read_body,
             until_gone=incoming.swallow,
         )
@@ -132,8 +141,7 @@ class Front:
             answer = _told(error)
             if answer is not None:
                 return answer
-            # The path alone: query and headers may carry what a log must not.
-            log.exception("a request failed", method=request.method, path=request.raw_path.decode("latin-1"))
+            log.exception("a request failed", method=request.method, path=_loggable(request.raw_path))
             return INTERNAL
 
     async def _dispatch(
@@ -145,7 +153,7 @@ class Front:
     ) -> Answer | StreamedAnswer | None:
         self._check_head_size(request)
         path = request.raw_path
-        if path.startswith(b"/in/"):
+        if path.startswith(INGEST_PREFIX):
             if self._stopping.is_set():
                 raise _stopping()
             return await self.ingest(request, incoming)
@@ -156,7 +164,7 @@ class Front:
         mcp = self._mcp if path == b"/mcp" and self._options.mcp_enabled else None
         if mcp is None and not path.startswith(b"/v1/"):
             raise _no_such_page()
-        request.principal = self._authenticator.authenticate(request.headers)
+        request.principal = self._authenticator.authenticate(request.headers, request.source_ip)
         if self._stopping.is_set():
             raise _stopping()
         if mcp is not None:
@@ -219,6 +227,16 @@ def _told(error: Exception) -> Answer | None:
     """Return what the client is told. Apart: a frame that an exception has passed, and that holds it, is a cycle."""
     told = as_api_error(error)
     return None if told is None else told.answer()
+
+
+def _loggable(raw_path: bytes) -> str:
+    """Return what a log may say of a request's target: never its query, and below `/in/` nothing after the slug, where
+    some senders have their credential.
+    """
+    if not raw_path.startswith(INGEST_PREFIX):
+        return raw_path[:LOGGED_PATH_BYTES].decode("latin-1")
+    slug = raw_path[len(INGEST_PREFIX) :].partition(b"/")[0].decode("latin-1")
+    return f"/in/{slug}" if is_slug(slug) else "/in/…"
 
 
 def _wrong_method(allow: bytes) -> ApiError:

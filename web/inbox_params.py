@@ -21,7 +21,7 @@ from storage.secret import SecretBytes
 from web.decoding import SAFE_INTEGER, from_object, json_object
 from web.errors import ApiError, invalid
 from web.grammar import NAME_PATTERN, SLUG_PATTERN, is_reserved_slug
-from web.verify.registry import check_secret, check_verifier
+from web.verify.registry import check_secret, check_verifier, signs_url
 
 MAX_AGE_SECONDS = 100 * 366 * 86_400
 MAX_RATE_PER_MINUTE = 1_000_000
@@ -34,6 +34,7 @@ MAX_SECRET_CHARS = 4_096
 MAX_SHOWN_NAME = 100
 
 _UNLIMITED = Retention()
+_DECIDE_URL = {"verifier", "verifier_options", "signed_url"}
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _FIELD_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]{0,1022}[\x21-\x7e])?|")
@@ -182,13 +183,13 @@ class CreateInbox(SettingsForm, frozen=True, kw_only=True, forbid_unknown_fields
         if len(set(names)) < len(names):
             raise invalid("secrets", "Two secrets have the same name; secret is the one named default.")
         for n, form in enumerate(self.secrets):
-            self._check_secret(f"secrets[{n}].value", form.value)
+            self._check_secret(f"secrets[{n}].value", form.value, form.name)
         if self.secret is not None:
             self._check_secret("secret", self.secret)
 
-    def _check_secret(self, field: str, value: str) -> None:
+    def _check_secret(self, field: str, value: str, name: str = "default") -> None:
         try:
-            check_secret(self.verifier, self.verifier_options, value.encode())
+            check_secret(self.verifier, self.verifier_options, value.encode(), name)
         except ApiError as error:
             raise invalid(field, error.message) from None
 
@@ -231,9 +232,22 @@ def check_new_secret(secret: Secret, inbox: InboxRecord) -> None:
         message = f"An inbox has at most {MAX_SECRETS} secrets: remove one first."
         raise Refusal("invalid_argument", message, "name")
     try:
-        check_secret(inbox.settings.verifier, inbox.settings.verifier_options, secret.value.reveal())
+        settings = inbox.settings
+        check_secret(settings.verifier, settings.verifier_options, secret.value.reveal(), secret.name)
     except ApiError as error:
         raise Refusal(error.code, error.message, error.field) from None
+
+
+def check_signed_url(settings: InboxSettings, public_url: str | None) -> None:
+    """Raise `ApiError` when the verifier needs the URL that the provider calls, and nobody has told it: every message
+    would be a mismatch.
+    """
+    unknown = settings.signed_url is None and public_url is None
+    if unknown and signs_url(settings.verifier, settings.verifier_options):
+        message = (
+            f"{settings.verifier} signs the URL that it calls: give it, or set PUBLIC_URL on the server."
+        )
+        raise invalid("signed_url", message)
 
 
 def decode_patch(body: bytes) -> dict[str, Any]:
@@ -248,7 +262,10 @@ def decode_patch(body: bytes) -> dict[str, Any]:
 
 
 def apply_patch(
-    inbox: InboxRecord, patch: Mapping[str, Any], default_retention: Retention = _UNLIMITED
+    inbox: InboxRecord,
+    patch: Mapping[str, Any],
+    default_retention: Retention = _UNLIMITED,
+    public_url: str | None = None,
 ) -> tuple[str, InboxSettings]:
     """Apply a merge patch (RFC 7396) to an inbox's name and settings: null puts a member back to its default.
 
@@ -259,17 +276,22 @@ def apply_patch(
     present = {member: value for member, value in current.items() if value is not None}
     try:
         form = from_object(SettingsForm, _merged(present, patch))
+        settings = form.settings(default_retention)
+        if not _DECIDE_URL.isdisjoint(
+            patch
+        ):  # else a server whose PUBLIC_URL is gone would refuse every change
+            check_signed_url(settings, public_url)
     except ApiError as error:
         raise Refusal(error.code, error.message, error.field) from None
     for secret in inbox.secrets:
         try:
-            check_secret(form.verifier, form.verifier_options, secret.value.reveal())
+            check_secret(form.verifier, form.verifier_options, secret.value.reveal(), secret.name)
         except ApiError:
             message = (
                 f"The secret {secret.name} cannot be used with this verifier: replace or remove it first."
             )
             raise Refusal("invalid_argument", message, "verifier") from None
-    return form.name, form.settings(default_retention)
+    return form.name, settings
 
 
 def _merged(target: Any, patch: Mapping[str, Any]) -> dict[str, Any]:

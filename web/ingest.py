@@ -2,31 +2,36 @@
 section 4).
 
 The order is the contract's: inbox and method, rate, framing, size while reading with bytes in flight and
-deadline, verification, policy, and only then the store. A refused sender causes no write: a large body waits
-in a spool and is staged after the verdict. The verifier is fed each piece as it arrives, so a signature costs
-no second pass.
+deadline, the handshake of the inbox's own preset, verification, policy, and only then the store. A refused sender
+causes no write: a large body waits in a spool and is staged after the verdict. The verifier is fed each piece as it
+arrives, so a signature costs no second pass.
 """
 
 import errno
 import os
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 import trio
 
-from actors.commands import Appended, Draft
+from actors.commands import Appended, Draft, PutSecret, Refusal
 from actors.fanout import Ticket
 from actors.service import Service
-from storage.records import INLINE_BODY_BYTES, BodyKind, InboxRecord, Verdict
-from web.claims import body_kind, facts, said
+from storage.clock import wall_clock_us
+from storage.records import INLINE_BODY_BYTES, BodyKind, InboxRecord, Secret, Verdict
+from web.claims import body_kind, facts, redacted_path, said
 from web.errors import ApiError, unauthenticated
 from web.grammar import is_slug, ulid_text
+from web.handshakes.model import NO_HEADERS, Adoption, Handshake
+from web.handshakes.providers import compile_handshake
 from web.http import Answer, Request
 from web.limits import BodiesInFlight, Incoming, framed_twice, too_slow
 from web.options import WebOptions
-from web.rates import IngestRates
+from web.rates import Rates
 from web.spool import Spool
 from web.verify.model import Judgement, SignedHead, Verifier
 from web.verify.registry import compile_verifier
@@ -34,11 +39,15 @@ from web.verify.registry import compile_verifier
 PREFIX = b"/in/"
 ALLOW = ((b"allow", b"POST, PUT, GET, HEAD"),)
 ALIVE = Answer(200)
+BODILESS = frozenset({"xero"})
+"""Presets whose provider takes an answer with a body for a failure, and after some tries switches the webhook off."""
 DUPLICATE = (b"postroom-duplicate", b"true")
 DEDUPE_KEY_BYTES = 16
 """A hash instead of the id itself bounds what a sender can make us remember (study, section 3)."""
 KNOWN_INBOXES = 4_096
 """Inboxes whose verifier is kept compiled, each a few KiB; compiling one again takes about 20 µs."""
+ADOPTED_SECRET = "default"  # noqa: S105 - the name of a secret, not its value
+"""The name under which a secret is kept that a handshake brought."""
 VERDICTS = {True: Verdict.VERIFIED, False: Verdict.FAILED, None: Verdict.NONE}
 
 
@@ -48,30 +57,54 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     record: InboxRecord
     verifier: Verifier
     response: Answer | None
+    handshake: Handshake | None
+    rejects: bool
+    secret_headers: frozenset[bytes]
+
+
+class Taken(msgspec.Struct, frozen=True, gc=False):
+    """What became of one request: the answer to its sender, and where its message is with the verdict on it; both None
+    when nothing was stored (a handshake, a look whether the address is alive).
+    """
+
+    answer: Answer
+    appended: Appended | None = None
+    judgement: Judgement | None = None
 
 
 class Ingest:
     """Answers everything below `/in/`."""
 
-    def __init__(self, service: Service, options: WebOptions, spool_dir: Path) -> None:
-        """`spool_dir` is where large bodies wait for their verdict, in files without a name."""
+    def __init__(
+        self,
+        service: Service,
+        options: WebOptions,
+        spool_dir: Path,
+        clock: Callable[[], int] = wall_clock_us,
+    ) -> None:
+        """`spool_dir` is where large bodies wait for their verdict, in files without a name. `clock` gives the time of
+        receipt, by which timestamps are judged, in µs since the Unix epoch.
+        """
         self._service = service
+        self._clock = clock
         self._options = options
         self._spool_dir = spool_dir
         self._public_url = (options.public_url or "").rstrip("/")
-        self._rates = IngestRates()
+        self._rates: Rates[int] = Rates()  # by inbox_id
         self.in_flight = BodiesInFlight(options.bodies_in_flight_bytes)
         self._prepared: dict[int, Prepared] = {}
 
     async def __call__(self, request: Request, incoming: Incoming) -> Answer:
-        """Answer one request. Raises `ApiError`, `ClientGone`, and what `Service.append` raises."""
+        """Answer one request. Raises as `take`."""
+        return (await self.take(request, incoming)).answer
+
+    async def take(self, request: Request, incoming: Incoming) -> Taken:
+        """Take one request in. Raises `ApiError`, `ClientGone`, and what `Service.append` raises."""
         slug, slash, rest = request.raw_path[len(PREFIX) :].partition(b"/")
         inbox = await self._find(slug.decode("latin-1"))
         if request.method not in ("POST", "PUT"):
-            if request.method in ("GET", "HEAD"):
-                return ALIVE
-            raise ApiError("method_not_allowed", "Send messages with POST or PUT.", headers=ALLOW)
-        received_at_us = time.time_ns() // 1_000
+            return Taken(self._without_body(self._prepare(inbox), request))
+        received_at_us = self._clock()
         if inbox.settings.rate_per_minute is not None:
             wait = self._rates.take(inbox.inbox_id, inbox.settings.rate_per_minute)
             if wait is not None:
@@ -80,8 +113,16 @@ class Ingest:
         if incoming.framed_twice:
             raise framed_twice()
         prepared = self._prepare(inbox)
+        path = slash + rest
         check = prepared.verifier.begin(
-            SignedHead(request.method, self._signed_url(inbox, request), request.headers, received_at_us)
+            SignedHead(
+                request.method,
+                self.signed_url(inbox, request),
+                request.headers,
+                received_at_us,
+                path,
+                request.raw_query,
+            )
         )
         limit = self._limit(inbox)
         with Spool(self._spool_dir) as body, self.in_flight.share() as share:
@@ -93,15 +134,22 @@ class Ingest:
                     _write(body, data)
             if deadline.cancelled_caught:
                 raise too_slow(self._options.body_timeout_seconds)
+            handshake = prepared.handshake
+            if handshake is not None and (reply := handshake.before(request, body)) is not None:
+                return Taken(await self._give(inbox, reply))
             if body.on_disk:  # reading it back would stop the loop
                 judgement = await trio.to_thread.run_sync(check.finish, body)
             else:
                 judgement = check.finish(body)
-            if judgement.verified is False and inbox.settings.on_unverified == "reject":
+            if handshake is not None:
+                judgement = handshake.doubted(judgement, body)
+                if (reply := handshake.after(request, body, judgement)) is not None:
+                    return Taken(await self._give(inbox, reply))
+            if judgement.verified is False and prepared.rejects:
                 raise _rejected(judgement)
             ticket = Ticket()
-            appended = await self._store(prepared, request, slash + rest, judgement, body, ticket)
-        return _answer(appended, prepared.response, ticket)
+            appended = await self._store(prepared, request, path, judgement, body, ticket)
+        return Taken(_answer(appended, prepared.response, ticket), appended, judgement)
 
     async def _find(self, slug: str) -> InboxRecord:
         inbox = await self._service.find(slug) if is_slug(slug) else None
@@ -113,17 +161,36 @@ class Ingest:
         known = self._prepared.get(inbox.inbox_id)
         if known is not None and known.record is inbox:
             return known
-        prepared = Prepared(inbox, compile_verifier(inbox.settings, inbox.secrets), _own_response(inbox))
+        prepared = _prepared(inbox)
         if len(self._prepared) >= KNOWN_INBOXES and inbox.inbox_id not in self._prepared:
             del self._prepared[next(iter(self._prepared))]  # the one prepared longest ago
         self._prepared[inbox.inbox_id] = prepared
         return prepared
 
+    def _without_body(self, prepared: Prepared, request: Request) -> Answer:
+        answer = None if prepared.handshake is None else prepared.handshake.without_body(request)
+        if answer is not None:
+            return answer
+        if request.method in ("GET", "HEAD"):
+            return ALIVE
+        raise ApiError("method_not_allowed", "Send messages with POST or PUT.", headers=ALLOW)
+
+    async def _give(self, inbox: InboxRecord, reply: Answer | Adoption) -> Answer:
+        """Return a handshake's answer, once the secret that it brought is durable or was found not to be wanted."""
+        if isinstance(reply, Answer):
+            return reply
+        if not inbox.secrets:
+            secret = Secret(ADOPTED_SECRET, reply.secret, self._clock())
+            with suppress(Refusal):  # somebody else's was first
+                await self._service.change_inbox(inbox.inbox_id, PutSecret(secret, _refuse_a_second))
+        return reply.answer
+
     def _limit(self, inbox: InboxRecord) -> int:
         ours, own = self._options.max_body_bytes, inbox.settings.max_body_bytes
         return ours if own is None else min(ours, own)
 
-    def _signed_url(self, inbox: InboxRecord, request: Request) -> str:
+    def signed_url(self, inbox: InboxRecord, request: Request) -> str:
+        """Return the URL of a request as its provider knows it, for schemes that sign it."""
         if inbox.settings.signed_url is not None:
             return inbox.settings.signed_url
         target = request.raw_path + b"?" + request.raw_query if request.raw_query else request.raw_path
@@ -145,7 +212,13 @@ class Ingest:
             id=_new_id(),
             size=body.size,
             facts=facts(request.method, request.source_ip, body.size, judgement, verifier.name),
-            said=said(path, request.raw_query, request.headers, judgement, verifier.secret_headers),
+            said=said(
+                redacted_path(path) if verifier.secret_path else path,
+                request.raw_query,
+                request.headers,
+                judgement,
+                prepared.secret_headers,
+            ),
             body_kind=body_kind(content) if inline else BodyKind.LARGE,
             body=content or None,
             body_id=None,
@@ -166,6 +239,25 @@ class Ingest:
             # Also when the outcome is unknown: a body that a message has adopted is not touched.
             if not adopted:
                 await self._service.discard_body(body_id)
+
+
+def _prepared(inbox: InboxRecord) -> Prepared:
+    verifier = compile_verifier(inbox.settings, inbox.secrets)
+    handshake = compile_handshake(inbox.settings, inbox.secrets)
+    return Prepared(
+        inbox,
+        verifier,
+        _own_response(inbox),
+        handshake,
+        rejects=inbox.settings.on_unverified == "reject" or verifier.always_reject,
+        secret_headers=verifier.secret_headers
+        | (NO_HEADERS if handshake is None else handshake.recipe.secret_headers),
+    )
+
+
+def _refuse_a_second(inbox: InboxRecord) -> None:
+    if inbox.secrets:
+        raise Refusal("conflict", "The inbox has a secret already.")
 
 
 def _write(body: Spool, data: bytes) -> None:
@@ -199,7 +291,7 @@ def _rejected(judgement: Judgement) -> ApiError:
 def _own_response(inbox: InboxRecord) -> Answer | None:
     response = inbox.settings.response
     if response is None:
-        return None
+        return ALIVE if inbox.settings.verifier in BODILESS else None
     return Answer(
         response.status,
         response.body.encode(),

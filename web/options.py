@@ -14,6 +14,7 @@ class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
     `max_streams` counts open waits and streams together, `max_streams_per_inbox` those on one inbox. `retention`: a new
     inbox gets it unless it is created with its own. `mcp_wait_keepalive_seconds`: None sends nothing before the answer.
     `allowed_origins` as `scheme://host[:port]`, `allowed_hosts` without ports; both beside those of `public_url`.
+    `trusted_proxies` as `web.addresses.network_of` returns them. `auth_failures_per_minute`: of one address, 0: any.
     """
 
     bind: str = "127.0.0.1:8025"
@@ -40,6 +41,8 @@ class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
     mcp_wait_keepalive_seconds: float | None = None
     allowed_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    auth_failures_per_minute: int = 30
     retention: Retention = Retention()
 
     @property

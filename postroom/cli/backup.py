@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import httpx
@@ -22,6 +22,9 @@ from postroom.client import Client, ClientError, segment
 from postroom.config import Config
 from storage.lifefile import sync_directory
 from storage.lock import DATABASE_NAME, FILE_MODE
+
+if TYPE_CHECKING:
+    from storage.verify import Verified
 
 POLL_SECONDS = 0.2
 """Between two looks at a copy in the making: a bar that moves five times a second moves smoothly."""
@@ -163,6 +166,7 @@ def restore(config: Config, file: Path, force: bool, as_json: bool) -> None:
                 "inboxes": done.inboxes,
                 "messages": done.messages,
                 "bytes": done.bytes,
+                "sealed": done.sealed,
             }
         )
         return
@@ -171,6 +175,8 @@ def restore(config: Config, file: Path, force: bool, as_json: bool) -> None:
         "Every inbox has a new epoch. Tokens and secrets are those of the backup: what was revoked, retired or issued\n"
         "since then must be revoked, retired or issued again."
     )
+    if done.sealed:
+        click.echo("The secrets are sealed: start with the POSTROOM_SECRET_KEY of when the backup was made.")
 
 
 @click.command()
@@ -200,17 +206,27 @@ def verify(config: Config, file: Path | None, as_json: bool) -> None:
                 "checked": str(shown),
                 "inboxes": found.inboxes,
                 "messages": found.messages,
+                "secrets": found.secrets,
+                "sealed_secrets": found.sealed,
                 "findings": found.findings,
             }
         )
     elif not found.findings:
-        click.echo(f"{safe(shown)} is whole: {_counted(found.messages, found.inboxes)}.")
+        click.echo(f"{safe(shown)} is whole: {_counted(found.messages, found.inboxes)}{_kept(found)}.")
     else:
         for finding in found.findings:
             click.echo(safe(finding))
     if found.findings:
         count = len(found.findings)
         raise Failure(f"{count} {'finding' if count == 1 else 'findings'} in {shown}.", EXIT_FAILED)
+
+
+def _kept(found: "Verified") -> str:
+    """Return what to add about secrets, nothing where there are none."""
+    if not found.secrets:
+        return ""
+    count = f"{found.secrets:,} {'secret' if found.secrets == 1 else 'secrets'}"
+    return f", {count}, {'sealed' if found.sealed else 'not sealed'}"
 
 
 def _counted(messages: int, inboxes: int) -> str:

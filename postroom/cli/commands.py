@@ -12,10 +12,12 @@ from postroom.cli.inbox import inbox
 from postroom.cli.mcp import mcp
 from postroom.cli.program import Program
 from postroom.cli.read import message, messages, raw
+from postroom.cli.rekey import rekey
 from postroom.cli.send import send
 from postroom.cli.serve import init, serve
 from postroom.cli.stats import stats
 from postroom.cli.token import token
+from postroom.cli.verifiers import verifiers
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -43,11 +45,13 @@ for command in (
     tail,
     forward_command,
     inbox,
+    verifiers,
     token,
     backup,
     restore,
     verify,
     epochs,
+    rekey,
     stats,
     mcp,
     connect,

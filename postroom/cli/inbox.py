@@ -1,15 +1,16 @@
-"""`postroom inbox …`: creating, showing, changing and deleting inboxes, and their secrets."""
+"""`postroom inbox …`: creating, showing, changing and deleting inboxes."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from postroom.cli.inbox_secret import inbox_route, secret, warn_of_no_secret
 from postroom.cli.inbox_settings import settings_options
 from postroom.cli.program import EXIT_USAGE, Failure, Remote, confirm, remote, yes_option
 from postroom.cli.secrets import read_secret, secret_options
 from postroom.cli.terminal import facts, print_json, safe, table
-from postroom.client import Client, Params, segment
+from postroom.client import Client, Params
 
 PAGE_ITEMS = 100
 """Inboxes asked for at once: the server's own maximum."""
@@ -20,8 +21,7 @@ def inbox() -> None:
     """Create, show, change and delete inboxes (needs an admin token, except list)."""
 
 
-def _route(slug: str, rest: str = "") -> str:
-    return f"/v1/inboxes/{segment(slug)}{rest}"
+inbox.add_command(secret)
 
 
 @inbox.command()
@@ -53,7 +53,7 @@ def create(
     body |= {**changes, "issue_token": not no_token}
     with remote.api() as api:
         answer = api.json("POST", "/v1/inboxes", body=body)
-    _warn_of_no_secret(answer)
+    warn_of_no_secret(answer)
     if remote.as_json:
         print_json(answer)
         return
@@ -64,20 +64,6 @@ def create(
             "\nA token that reads this inbox, shown this once:\n"
             f"  export POSTROOM_TOKEN={safe(answer['token'])}"
         )
-
-
-def _warn_of_no_secret(shown: dict[str, Any]) -> None:
-    """Say so when an inbox checks signatures and has nothing to check them with."""
-    if shown["verifier"] is None or shown["secrets"]:
-        return
-    rejects = shown["on_unverified"] == "reject"
-    fate = "refuses every message" if rejects else "stores every message as unverified"
-    slug = safe(shown["slug"])
-    click.echo(
-        f"postroom: {slug} has no secret yet, so it {fate}. Add one: "
-        f"postroom inbox secret add {slug} --secret-env NAME",
-        err=True,
-    )
 
 
 @inbox.command("list")
@@ -137,7 +123,7 @@ def _print(remote: Remote, answer: Any) -> None:
 def show(remote: Remote, slug: str) -> None:
     """Show an inbox and its settings; secrets appear by name only."""
     with remote.api() as api:
-        _print(remote, api.json("GET", _route(slug)))
+        _print(remote, api.json("GET", inbox_route(slug)))
 
 
 @inbox.command("set")
@@ -154,8 +140,8 @@ def set_(remote: Remote, slug: str, changes: dict[str, Any], no_response: bool) 
     if not changes:
         raise Failure("name at least one setting to change (see --help).", EXIT_USAGE)
     with remote.api() as api:
-        answer = api.json("PATCH", _route(slug), body=changes)
-    _warn_of_no_secret(answer)
+        answer = api.json("PATCH", inbox_route(slug), body=changes)
+    warn_of_no_secret(answer)
     _print(remote, answer)
 
 
@@ -167,7 +153,7 @@ def purge(remote: Remote, slug: str, yes: bool) -> None:
     """Delete every message of an inbox. Its numbering goes on, and readers are told of the gap."""
     confirm(f"Delete every message in {slug}?", yes)
     with remote.api() as api:
-        answer = api.json("POST", _route(slug, ":purge"))
+        answer = api.json("POST", inbox_route(slug, ":purge"))
     if remote.as_json:
         print_json(answer if answer is not None else {"purged": slug})
         return
@@ -182,47 +168,8 @@ def delete(remote: Remote, slug: str, yes: bool) -> None:
     """Delete an inbox with its messages and secrets."""
     confirm(f"Delete the inbox {slug} with everything in it?", yes)
     with remote.api() as api:
-        api.call("DELETE", _route(slug))
+        api.call("DELETE", inbox_route(slug))
     if remote.as_json:
         print_json({"deleted": slug})
         return
     click.echo(f"Deleted {safe(slug)}.")
-
-
-@inbox.group()
-def secret() -> None:
-    """Add and retire the secrets of an inbox. Several may be active, so a rotation loses nothing."""
-
-
-@secret.command("add")
-@click.argument("slug")
-@click.option(
-    "--name", default="default", show_default=True, help="What to call it; an existing name is replaced."
-)
-@secret_options
-@remote
-def secret_add(
-    remote: Remote, slug: str, name: str, secret: str | None, secret_env: str | None, secret_file: str | None
-) -> None:
-    """Add a secret; without an option it is asked for, hidden."""
-    value = read_secret(secret, secret_env, secret_file, prompt=True)
-    with remote.api() as api:
-        answer = api.json("POST", _route(slug, "/secrets"), body={"name": name, "value": value})
-    if remote.as_json:
-        print_json(answer)
-        return
-    click.echo(f"Messages to {safe(slug)} may now be signed with the secret {safe(name)}.")
-
-
-@secret.command("retire")
-@click.argument("slug")
-@click.argument("name")
-@remote
-def secret_retire(remote: Remote, slug: str, name: str) -> None:
-    """Remove a secret; messages signed with it are not verified any more."""
-    with remote.api() as api:
-        api.call("DELETE", _route(slug, f"/secrets/{segment(name)}"))
-    if remote.as_json:
-        print_json({"retired": name})
-        return
-    click.echo(f"Retired the secret {safe(name)} of {safe(slug)}.")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from postroom.cli.presets import Preset
 from postroom.cli.program import EXIT_USAGE, Failure
 from postroom.parsing import NOTHING, TIB, size
 
@@ -52,7 +53,7 @@ _OPTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
     (
         "--verifier",
         ("verifier",),
-        {"metavar": "PRESET", "help": "How signatures are checked: none, github, hmac."},
+        {"type": Preset(), "help": "Who sends, and so how it is verified; `postroom verifiers` lists them."},
     ),
     (
         "--on-unverified",
@@ -124,7 +125,8 @@ def settings_options(command: Callable[..., R]) -> Callable[..., R]:
         if verifier_options:
             changes["verifier_options"] = named_values("--verifier-option", verifier_options)
         if response_headers:
-            _put(changes, ("response", "headers"), _headers("--response-header", response_headers))
+            fields = [header_field("--response-header", line) for line in response_headers]
+            _put(changes, ("response", "headers"), unique_fields("--response-header", fields))
         return command(*args, changes=changes, **kwargs)
 
     decorated: Callable[..., R] = wrapped
@@ -163,8 +165,8 @@ def header_field(option: str, text: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def _headers(option: str, lines: tuple[str, ...]) -> dict[str, str]:
-    fields = [header_field(option, line) for line in lines]
+def unique_fields(option: str, fields: list[tuple[str, str]]) -> dict[str, str]:
+    """Return header fields by name. Raises `Failure` for a name that the option gives twice."""
     names = [name.lower() for name, _ in fields]
     for name, _ in fields:
         if names.count(name.lower()) > 1:

@@ -1,5 +1,7 @@
 """Work on a data directory while no server runs on it: the store takes the directory's lock, and refuses without it."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from actors.units import Reading
@@ -7,7 +9,11 @@ from postroom.bootstrap import Founded, plan_found, plan_reset
 from postroom.config import Config
 from storage.clock import wall_clock_us
 from storage.life import describe
+from storage.secret import SecretBytes
 from storage.sqlite import OfflineStore, open_offline
+
+if TYPE_CHECKING:
+    from storage.resealing import Resealed
 
 _tokens = Reading(lambda snapshot: snapshot.tokens())
 
@@ -32,6 +38,16 @@ def run_reset(config: Config) -> str:
         unit, text = plan_reset(store.read(_tokens), wall_clock_us())
         store.commit(unit)
         return text
+
+
+def run_reseal(config: Config, old: SecretBytes | None, *, forget: bool) -> "Resealed":
+    """Put the secrets under the key of the configuration; `old` is the one that they are sealed with.
+
+    As `storage.resealing.reseal` says. Raises `StorageError`.
+    """
+    with open_offline(config.storage) as store:
+        _tell(store)
+        return store.reseal(old, config.secret_key, forget=forget)
 
 
 def _tell(store: OfflineStore) -> None:

@@ -1,13 +1,12 @@
 """`postroom send`: post a file, standard input or a text to an inbox, as a webhook's sender would.
 
-No token goes along: ingest needs none. With `--sign` the body is signed here, with the same description of
-the preset that the server verifies with.
+No token goes along: ingest needs none. A signed message (`postroom/cli/signing.py`) is signed here where a secret is
+given; else the server signs it with the secret that the inbox holds, which takes an admin token.
 """
 
 import json
 import re
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,16 @@ import httpx
 from postroom.cli.inbox_settings import header_field, named_values
 from postroom.cli.program import EXIT_USAGE, Failure, Remote, remote
 from postroom.cli.secrets import read_secret, secret_options
+from postroom.cli.signing import Wanted, signed_by_server, signed_here, signing_options
 from postroom.cli.terminal import print_json, safe
-from postroom.client import segment
 
 _PATH = re.compile(r"(?:[/?][\x21-\x7e]*)?")
 STDIN = "-"
+CONTENT_TYPE = "content-type"
 FRAMING = ("content-length", "transfer-encoding")
 """Headers that say how long the body is, which the body itself decides."""
+
+BY_SERVER = "--sign-option and --signed-url need a secret here: the server knows those of the inbox."
 
 
 @click.command()
@@ -36,17 +38,7 @@ FRAMING = ("content-length", "transfer-encoding")
 )
 @click.option("--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="May be repeated.")
 @click.option("--put", is_flag=True, help="PUT instead of POST.")
-@click.option("--sign", metavar="PRESET", help="Sign as this provider does: github, hmac.")
-@click.option(
-    "--sign-option",
-    "sign_options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="With --sign hmac: the inbox's verifier options; VALUE is JSON, or text.",
-)
-@click.option("--event", metavar="TYPE", help="With --sign: the event type, in the preset's header.")
-@click.option("--delivery-id", metavar="ID", help="With --sign: the delivery id, in the preset's header.")
-@click.option("--signed-url", metavar="URL", help="With --sign: the URL to sign, where the preset signs one.")
+@signing_options
 @secret_options
 @remote
 def send(
@@ -59,19 +51,25 @@ def send(
     headers: tuple[str, ...],
     put: bool,
     sign: str | None,
-    sign_options: tuple[str, ...],
     event: str | None,
     delivery_id: str | None,
+    secret_name: str | None,
+    sign_options: tuple[str, ...],
     signed_url: str | None,
     secret: str | None,
     secret_env: str | None,
     secret_file: str | None,
 ) -> None:
-    """Send FILE to an inbox and say where it was stored. Without FILE, or with -, standard input is sent."""
+    """Send FILE to an inbox and say where it was stored. Without FILE, or with -, standard input is sent.
+
+    With --sign and no FILE, nothing or a terminal on standard input makes a sample of what the provider sends. It is
+    signed with the secret that is given; without one, the server signs with the inbox's own (needs an admin token).
+    """
     if _PATH.fullmatch(path) is None:
         raise Failure("--path begins with / or ? and is written percent-encoded, without spaces.", EXIT_USAGE)
-    if sign is None and (event or delivery_id or signed_url or sign_options):
-        raise Failure("--event, --delivery-id and the options of signing need --sign PRESET.", EXIT_USAGE)
+    of_signing = (event, delivery_id, secret_name, sign_options, signed_url, secret, secret_env, secret_file)
+    if sign is None and any(of_signing):
+        raise Failure("--event, --delivery-id, secrets and signing options need --sign PRESET.", EXIT_USAGE)
     if secret_file == STDIN and data is None and file in (None, STDIN):
         raise Failure("the body and the secret cannot both come from standard input.", EXIT_USAGE)
     fields = [header_field("--header", text) for text in headers]
@@ -79,34 +77,49 @@ def send(
     if framing is not None:
         raise Failure(f"--header cannot set {framing}: it follows from the body.", EXIT_USAGE)
     method = "PUT" if put else "POST"
-    body = _body(file, data)
-    if content_type is None and not any(name.lower() == "content-type" for name, _ in fields):
+    body = _body(file, data, sample=sign is not None)
+    types = [text for name, text in fields if name.lower() == CONTENT_TYPE]
+    if content_type is None and not types and body is not None:
         content_type = _guess_type(body)
-    if content_type is not None:
-        fields.append(("Content-Type", content_type))
-    value = read_secret(secret, secret_env, secret_file, prompt=sign is not None)
-    if sign is not None and value is not None:
-        fields += _signature(
-            sign,
-            named_values("--sign-option", sign_options),
-            value,
+    if sign is not None:
+        wanted = Wanted(
+            preset=sign,
+            slug=slug,
             body=body,
             method=method,
-            url=signed_url or f"{remote.url.rstrip('/')}/in/{segment(slug)}{path}",
-            delivery_id=delivery_id,
+            path=path,
+            fields=[(name, text) for name, text in fields if name.lower() != CONTENT_TYPE],
+            content_type=content_type or next(iter(types), None),
             event_type=event,
+            delivery_id=delivery_id,
         )
+        value = read_secret(secret, secret_env, secret_file)
+        if value is None:
+            if sign_options or signed_url:
+                raise Failure(BY_SERVER, EXIT_USAGE)
+            _report_signed(remote, slug, signed_by_server(remote, wanted, secret_name))
+            return
+        if secret_name:
+            raise Failure("--secret-name is of a secret that the inbox holds; you give one here.", EXIT_USAGE)
+        named = named_values("--sign-option", sign_options)
+        ready = signed_here(wanted, value, named, signed_url=signed_url, server=remote.url)
+        path, fields, body = ready.path, ready.fields, ready.body
+    elif content_type is not None:
+        fields.append(("Content-Type", content_type))
     with remote.client() as client:
-        _report(remote, slug, client.send(slug, path, fields, body, method))
+        _report(remote, slug, client.send(slug, path, fields, body or b"", method))
 
 
-def _body(file: str | None, data: str | None) -> bytes:
+def _body(file: str | None, data: str | None, *, sample: bool) -> bytes | None:
+    """Return what to send; None for a sample, where `sample` allows one and there is nothing else."""
     if data is not None:
         if file is not None:
             raise Failure("give a file or --data, not both.", EXIT_USAGE)
         return data.encode(errors="surrogateescape")
-    if file is None or file == STDIN:
+    if file == STDIN or (file is None and not sample):
         return sys.stdin.buffer.read()
+    if file is None:
+        return None if sys.stdin.isatty() else sys.stdin.buffer.read() or None
     return Path(file).read_bytes()
 
 
@@ -125,38 +138,6 @@ def _guess_type(body: bytes) -> str | None:
     return "application/json"
 
 
-def _signature(
-    preset: str,
-    options: dict[str, Any],
-    secret: str,
-    *,
-    body: bytes,
-    method: str,
-    url: str,
-    delivery_id: str | None,
-    event_type: str | None,
-) -> list[tuple[str, str]]:
-    # Imported here: only a signed message needs the verifiers.
-    from web.errors import ApiError
-    from web.verify.signing import sign
-
-    try:
-        return sign(
-            preset,
-            options,
-            secret.encode(),
-            body=body,
-            now_us=time.time_ns() // 1_000,
-            method=method,
-            url=url,
-            delivery_id=delivery_id,
-            event_type=event_type,
-        )
-    except ApiError as error:
-        about = f" ({error.field})" if error.field else ""
-        raise Failure(f"cannot sign{about}: {error.message}", EXIT_USAGE) from None
-
-
 def _report(remote: Remote, slug: str, response: httpx.Response) -> None:
     """Say what the server answered: the message's place, or the inbox's own response."""
     duplicate = response.headers.get("postroom-duplicate") == "true"
@@ -168,9 +149,28 @@ def _report(remote: Remote, slug: str, response: httpx.Response) -> None:
     if remote.as_json:
         print_json({"inbox": slug, "status": response.status_code, **place, "duplicate": duplicate})
     elif place["seq"] is None:
-        click.echo(f"{safe(slug)} answered {response.status_code} in its own words:")
-        click.echo(safe(response.text, lines=True))
+        said = (
+            f" in its own words:\n{safe(response.text, lines=True)}"
+            if response.text
+            else " and nothing else."
+        )
+        click.echo(f"{safe(slug)} answered {response.status_code}{said}")
     elif duplicate:
         click.echo(f"{safe(slug)} has this delivery already, as message {place['seq']} ({place['id']}).")
     else:
         click.echo(f"Stored in {safe(slug)} as message {place['seq']} ({place['id']}).")
+
+
+def _report_signed(remote: Remote, slug: str, sample: dict[str, Any]) -> None:
+    """Say what became of a message that the server signed."""
+    if remote.as_json:
+        print_json({"inbox": slug, **sample})
+        return
+    where, kind = safe(slug), sample["event_type"]
+    verdict = safe(sample["verify_error"] or "verified") + (f", {safe(kind)}" if kind else "")
+    if sample["seq"] is None:
+        click.echo(f"{where} answered {sample['status']} and stored nothing: it was a handshake.")
+    elif sample["duplicate"]:
+        click.echo(f"{where} has this delivery already, as message {sample['seq']} ({sample['id']}).")
+    else:
+        click.echo(f"Stored in {where} as message {sample['seq']} ({sample['id']}): {verdict}.")

@@ -11,6 +11,7 @@ from actors.commands import ChangeInbox, Erase, Purge, Refusal
 from actors.housekeeping import Housekeeper
 from actors.rules.retention import DROP_ROWS, due_at, plan, refusal, wanted
 from actors.turn import Turn
+from storage.errors import SecretUnreadable
 from storage.memory import MemoryStore
 from storage.records import Head, InboxRecord, InboxSettings, NewInbox, OldEntry, PageQuery, Retention
 from tests.actors.drafts import append
@@ -239,7 +240,8 @@ async def test_old_messages_of_an_inbox_that_nobody_writes_to_go_when_they_come_
         assert await seqs(world, lasting) == [1, 2, 3]
 
 
-async def test_an_inbox_that_cannot_take_its_turn_keeps_no_other_from_dropping() -> None:
+@pytest.mark.parametrize("error", [KeyError("a defect"), SecretUnreadable("a secret that does not open")])
+async def test_an_inbox_that_cannot_take_its_turn_keeps_no_other_from_dropping(error: Exception) -> None:
     now = [1_000 * SECOND]
     store = MemoryStore(clock=clock(now))
     async with running(store, crashes_allowed=0) as world:
@@ -250,10 +252,10 @@ async def test_an_inbox_that_cannot_take_its_turn_keeps_no_other_from_dropping()
 
         def die(unit: Any) -> None:
             if isinstance(unit, Turn) and unit.inbox_id == poor:
-                raise KeyError("a defect")
+                raise error
 
         store.fault = die
-        with pytest.raises(Exception, match="actor failed"):
+        with pytest.raises(Exception, match=r"actor failed|does not open"):
             await world.registry.ask(poor, append())
         now[0] += 10 * SECOND
         keeper = Housekeeper(store, world.registry, world.tokens, clock(now))

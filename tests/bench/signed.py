@@ -1,10 +1,30 @@
-"""Signed deliveries as GitHub sends them, complete on the wire: built before the clock starts."""
+"""Signed deliveries, complete on the wire: built before the clock starts. As GitHub sends them, and signed with an HMAC
+as GitHub does unless another scheme is asked for.
+"""
 
+import base64
 import hashlib
 import hmac
 import json
+import secrets
+from typing import Literal
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_der_private_key,
+)
+
+Scheme = Literal["hmac", "ed25519", "ecdsa"]
+
+STAMP = "1700000000"
+"""What the public-key schemes sign together with the body; neither preset has a tolerance."""
 
 BODY_BYTES = 1024
 """The size of every body: a webhook of ordinary size."""
@@ -14,7 +34,7 @@ ORDINARY_EVENT = "pull_request"
 
 class Deliveries(msgspec.Struct, frozen=True):
     """Which requests to build: `count` of them to `/in/{slug}`, with delivery ids that begin with `prefix`, all of
-    the type `event`.
+    the type `event`. `secret` is what their sender signs with, see `make_keys`.
     """
 
     port: int
@@ -23,6 +43,11 @@ class Deliveries(msgspec.Struct, frozen=True):
     prefix: str
     count: int
     event: str = ORDINARY_EVENT
+    scheme: Scheme = "hmac"
+
+    def named(self, prefix: str) -> "Deliveries":
+        """Return as many with other delivery ids."""
+        return msgspec.structs.replace(self, prefix=prefix)
 
 
 def body_of(number: int) -> bytes:
@@ -44,6 +69,38 @@ def signature(secret: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
+def make_keys(scheme: Scheme) -> tuple[str, str]:
+    """Return what a sender signs with, and what its receiver verifies with."""
+    if scheme == "hmac":
+        secret = secrets.token_urlsafe(32)
+        return secret, secret
+    key: Ed25519PrivateKey | ec.EllipticCurvePrivateKey
+    if scheme == "ed25519":
+        key = Ed25519PrivateKey.generate()
+        public = key.public_key().public_bytes_raw().hex()
+    else:
+        key = ec.generate_private_key(ec.SECP256R1())
+        spki = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        public = base64.b64encode(spki).decode()
+    private = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    return base64.b64encode(private).decode(), public
+
+
+def signature_headers(wanted: Deliveries, body: bytes) -> list[tuple[str, str]]:
+    """Return the headers that sign a body."""
+    if wanted.scheme == "hmac":
+        return [("X-Hub-Signature-256", signature(wanted.secret, body))]
+    key = load_der_private_key(base64.b64decode(wanted.secret), None)
+    text = STAMP.encode() + body
+    if isinstance(key, Ed25519PrivateKey):
+        signed = key.sign(text).hex()
+        return [("X-Signature-Ed25519", signed), ("X-Signature-Timestamp", STAMP)]
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    signed = base64.b64encode(key.sign(text, ec.ECDSA(SHA256()))).decode()
+    prefix = "X-Twilio-Email-Event-Webhook-"
+    return [(f"{prefix}Signature", signed), (f"{prefix}Timestamp", STAMP)]
+
+
 def delivery_id(prefix: str, number: int) -> str:
     """Return the delivery id of one request."""
     return f"{prefix}-{number:08d}"
@@ -58,7 +115,7 @@ def headers_of(wanted: Deliveries, number: int, body: bytes) -> list[tuple[str, 
         ("X-GitHub-Event", wanted.event),
         ("X-GitHub-Delivery", delivery_id(wanted.prefix, number)),
         ("X-GitHub-Hook-ID", "292430182"),
-        ("X-Hub-Signature-256", signature(wanted.secret, body)),
+        *signature_headers(wanted, body),
     ]
 
 

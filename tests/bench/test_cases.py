@@ -27,6 +27,7 @@ FIGURES = {
     "fanout": {"fanout.sender", "fanout.others", "fanout.each_wait"},
     "pages": {"pages.forward", "pages.backward", "pages.rare_type", "pages.time"},
     "mcp": {"mcp.calls", "mcp.calls_further_back"},
+    "matching": {"matching.p50", "matching.growth", "matching.precision", "matching.recall"},
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 from storage.memory import MemoryStore
 from storage.options import StorageOptions
 from storage.protocols import Log
+from storage.secret import SecretBytes
 from storage.sqlite import open_store
 
 OpenLog = Callable[[], AbstractAsyncContextManager[Log]]
@@ -29,14 +30,18 @@ def _memory() -> OpenLog:
     return start
 
 
-def _sqlite(data_dir: Path) -> OpenLog:
-    return lambda: open_store(StorageOptions(data_dir=data_dir))
+def opens(kind: str, data_dir: Path) -> OpenLog:
+    """Return how to open a store of a kind: `memory`, `sqlite`, or `sealed`, which is SQLite with a key for secrets."""
+    if kind == "memory":
+        return _memory()
+    key = SecretBytes(b"k" * 32) if kind == "sealed" else None
+    return lambda: open_store(StorageOptions(data_dir=data_dir, secret_key=key))
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLog:
     """Return how to open one store."""
-    return _memory() if request.param == "memory" else _sqlite(tmp_path)
+    return opens(request.param, tmp_path)
 
 
 @pytest.fixture

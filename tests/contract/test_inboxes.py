@@ -1,9 +1,11 @@
 """Inboxes: identity, lives, settings, secrets, listing."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from storage import sealing
 from storage.errors import Fenced, InboxGone, SlugTaken
 from storage.protocols import Log, Tx
 from storage.records import InboxSettings, PageQuery, Response, Retention, Seen
@@ -22,7 +24,7 @@ from tests.contract.builders import (
     secret,
     seqs,
 )
-from tests.contract.conftest import OpenLog
+from tests.contract.conftest import OpenLog, opens
 
 EVERY_SETTING = InboxSettings(
     verifier="hmac",
@@ -40,6 +42,13 @@ EVERY_SETTING = InboxSettings(
     signed_url="https://example.org/in/a",
     search=True,
 )
+
+
+@pytest.fixture(params=["memory", "sqlite", "sealed"])
+def open_log(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenLog:
+    """Return how to open one store; inboxes have secrets, which may be sealed."""
+    monkeypatch.setattr(sealing, "SCRYPT_N", 2)  # or most of the time would go into making keys
+    return opens(request.param, tmp_path)
 
 
 async def by_slug(log: Log, slug: str):

@@ -8,15 +8,18 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from storage import sealing
 from storage.errors import InboxGone
 from storage.memory import MemoryStore
 from storage.options import StorageOptions
 from storage.protocols import Log, Snapshot, Tx
 from storage.records import BodyKind, InboxSettings, PageQuery, Seen
+from storage.secret import SecretBytes
 from storage.sqlite import open_store
 from tests.contract.builders import (
     START_US,
@@ -184,9 +187,13 @@ units = st.lists(st.lists(steps, min_size=1, max_size=4), min_size=5, max_size=3
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(units=units)
-async def test_both_stores_do_the_same(tmp_path: Path, units: list[list[tuple[str, int, int]]]) -> None:
-    options = StorageOptions(data_dir=tmp_path / str(next(_examples)))
+@given(units=units, sealed=st.booleans())
+async def test_both_stores_do_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, units: list[list[tuple[str, int, int]]], sealed: bool
+) -> None:
+    monkeypatch.setattr(sealing, "SCRYPT_N", 2)  # or most of the time would go into making keys
+    key = SecretBytes(b"k" * 32) if sealed else None
+    options = StorageOptions(data_dir=tmp_path / str(next(_examples)), secret_key=key)
     memory = MemoryStore()
     async with AsyncExitStack() as stack:
         twins = [World(memory), World(await stack.enter_async_context(open_store(options)))]

@@ -12,8 +12,11 @@ from tests.live.rawhttp import Sender
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with the default settings, shared by everybody: use inboxes of your own."""
-    with Server(tmp_path_factory.mktemp("server") / "data") as running:
+    """A server with the default settings, shared by everybody: use inboxes of your own.
+
+    But for one: the tests of refusals send more wrong tokens than any address may.
+    """
+    with Server(tmp_path_factory.mktemp("server") / "data", auth_failures_per_minute=0) as running:
         yield running
 
 

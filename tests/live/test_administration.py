@@ -120,6 +120,7 @@ WRONG_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"rate_per_minute": 0}, "rate_per_minute"),
     ({"max_body_bytes": -5}, "max_body_bytes"),
     ({"signed_url": "ftp://x"}, "signed_url"),
+    ({"verifier": "twilio"}, "signed_url"),
     ({"search": "yes"}, "search"),
 ]
 

@@ -22,8 +22,10 @@ from tests.live.harness import Server
 from tests.live.rawhttp import Line, Sender, head
 from web.admin import Admin
 from web.app import read_routes
+from web.ingest import Ingest
 from web.options import WebOptions
 from web.pulse import Pulse
+from web.samples import Samples
 from web.slots import Slots
 
 # -- the callers -----------------------------------------------------------------------------------
@@ -128,6 +130,7 @@ ROUTES = (
     Route("PATCH", "/inboxes/{slug}", OK, body={"name": "changed"}, consumes=True),
     Route("DELETE", "/inboxes/{slug}", GONE, consumes=True),
     Route("POST", "/inboxes/{slug}:purge", OK, consumes=True),
+    Route("POST", "/inboxes/{slug}:sample", OK, consumes=True),
     Route("POST", "/inboxes/{slug}/secrets", CREATED, body={"value": "x"}, consumes=True),
     Route("DELETE", "/inboxes/{slug}/secrets/default", GONE, consumes=True),
     Route("DELETE", "/inboxes/{slug}/messages/1", GONE, consumes=True),
@@ -180,7 +183,7 @@ def test_every_route_answers_every_caller_as_the_table_says(
 ) -> None:
     slug, token_id = callers.slug, ""
     if route.consumes and "{slug}" in route.path:
-        slug = api.inbox(secret="x")
+        slug = api.inbox(verifier="github", secret="x")
         api.send(slug)
     if "{token}" in route.path:
         token_id = api.ok("POST", "/tokens", {"kind": "agent", "inboxes": "all"}, status=201)["token_id"]
@@ -215,6 +218,7 @@ def test_the_table_has_every_route_of_the_server() -> None:
         for route in (
             *read_routes(no_service, options, Slots(1, 1), Pulse()),
             *Admin(no_service, options).routes(),
+            *Samples(no_service, cast(Ingest, None)).routes(),
         )
     }
     assert served == tabled - {route for route in tabled if route[0] == "HEAD"}

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.live.api import Api, new_slug
+from tests.live.api import Api, error_of, new_slug
+from tests.live.harness import Server
 
 
 def test_secrets_are_shown_by_name_and_nowhere_by_value(api: Api) -> None:
@@ -40,6 +41,40 @@ def test_secrets_are_shown_by_name_and_nowhere_by_value(api: Api) -> None:
     page = api.call("GET", f"/inboxes/{slug}/messages?after=0")
     assert [message["verified"] for message in page.json()["messages"]] == [True] * 4
     assert not any(value in page.text for value in values)
+
+
+def test_no_refusal_repeats_a_secret_and_no_log_has_one(api: Api, server: Server) -> None:
+    bad, long = "refused-secret-äö-%", "far-too-long-secret-" * 300
+    slug = api.inbox(verifier="standard-webhooks", secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    inboxes: list[dict[str, Any]] = [
+        {"slug": slug, "secret": bad},
+        {"verifier": "standard-webhooks", "secret": bad},
+        {"secrets": [{"name": "a", "value": bad}, {"name": "a", "value": bad}]},
+        {"secrets": [{"name": bad, "value": bad}]},
+        {"secrets": bad},
+        {"secrets": [bad]},
+        {"secret": [bad]},
+        {"secret": long},
+        {"secret": bad, "more": True},
+        {"secret": bad, "verifier": bad},
+    ]
+    secrets = [
+        {"value": bad},
+        {"value": bad, "name": bad},
+        {"value": long},
+        {"value": {"of": bad}},
+        {"value": bad, "more": 1},
+    ]
+    answers = [api.call("POST", "/inboxes", body) for body in inboxes]
+    answers += [api.call("POST", f"/inboxes/{slug}/secrets", body) for body in secrets]
+    answers += [
+        api.call("PATCH", f"/inboxes/{slug}", {"secret": bad}),
+        api.call("DELETE", f"/inboxes/{slug}/secrets/x"),
+    ]
+    for answer in answers:
+        error_of(answer)
+    told = "".join(answer.text for answer in answers) + server.output
+    assert not [text for text in ("refused-secret", "far-too-long-secret") if text in told]
 
 
 def test_a_rotation_loses_no_message(api: Api) -> None:

@@ -18,6 +18,7 @@ from web.params import (
     StreamMessages,
     WaitForMessages,
 )
+from web.samples import SendSample
 from web.verify.template import Template
 
 FORMS: dict[str, type[msgspec.Struct]] = {
@@ -32,6 +33,7 @@ FORMS: dict[str, type[msgspec.Struct]] = {
     "CreateInbox": CreateInbox,
     "retention": RetentionForm,
     "PutSecret": PutSecret,
+    "SendSample": SendSample,
     "CreateToken": CreateToken,
     "ListTokens": ListTokens,
 }

@@ -22,17 +22,27 @@ from web.app import read_routes
 from web.backups import BackupRoutes
 from web.claims import REDACTED_HEADERS
 from web.errors import STATUS
+from web.ingest import Ingest
 from web.limits import BodiesInFlight
 from web.options import WebOptions
 from web.pulse import Pulse
 from web.routes import Route, RouteTable
+from web.samples import Samples
 from web.slots import Slots
 from web.stats import Figures, Stats
 from web.upstream.connections import Connections
-from web.verify import check
-from web.verify.registry import SCHEMES
+from web.verify import model
 
 PAGE = API.read_text()
+WORDINGS = (
+    model.MISSING,
+    model.MALFORMED,
+    model.OUTSIDE_TOLERANCE,
+    model.UNKNOWN_KEY,
+    model.MISMATCH,
+    model.MISSING_CREDENTIALS,
+    model.BAD_CREDENTIALS,
+)
 BESIDE_THE_TABLES = {"POST /in/{slug}", "PUT /in/{slug}", "GET /healthz", "GET /readyz"}
 """Routes that the front answers without a table of routes."""
 
@@ -58,11 +68,13 @@ async def routes() -> tuple[Route, ...]:
         backups = Backups(world.store, Path(), wall_clock_us)  # nothing is copied here
         slots, connections, in_flight = Slots(1, 1), Connections(options), BodiesInFlight(1)
         stats = Stats(world.service, options, slots=slots, connections=connections, in_flight=in_flight)
+        samples = Samples(world.service, Ingest(world.service, options, Path()))
         return (
             *read_routes(world.service, options, slots, Pulse()),
             *stats.routes(),
             *Admin(world.service, options).routes(),
             *BackupRoutes(backups).routes(),
+            *samples.routes(),
         )
 
 
@@ -122,13 +134,13 @@ def test_the_limits_of_ingest_are_the_settings_defaults() -> None:
             assert row[3] == (f"{shown} s" if name.endswith("_SECONDS") else shown), name
 
 
-def test_the_page_names_what_is_redacted_and_every_verifier_and_verdict() -> None:
+def test_the_page_names_what_is_redacted_and_every_general_verifier_and_verdict() -> None:
     for name in REDACTED_HEADERS:
         assert f"`{name.decode()}`" in section("## A message"), name
     verifiers = section("### Who wrote it: verifiers")
-    for name in SCHEMES:
+    for name in ("none", "hmac", "header", "basic"):
         assert f"**`{name}`**" in verifiers
-    for words in (check.MISSING, check.MALFORMED, check.OUTSIDE_TOLERANCE, check.UNKNOWN_KEY, check.MISMATCH):
+    for words in WORDINGS:
         assert f"`{words}`" in verifiers
 
 

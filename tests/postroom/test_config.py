@@ -9,10 +9,12 @@ from postroom.config import Config, ConfigError, load
 from postroom.parsing import readable
 from postroom.settings import MAX_ADMIN_TOKEN_CHARACTERS, SETTINGS, Setting
 from storage.options import StorageOptions
+from storage.secret import SecretBytes
 from web.auth import MAX_TOKEN_BYTES
 from web.options import WebOptions
 
 GIVEN_TOKEN = "t" * 40
+GIVEN_KEY = "k" * 32
 
 
 def write(folder: Path, text: str) -> Path:
@@ -67,6 +69,11 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path)
             {"POSTROOM_MAX_BODY_BYTES": "lots"},
             "POSTROOM_MAX_BODY_BYTES must be a size from 1 byte to 1 GiB, in bytes or with KiB, MiB, GiB or TiB, "
             "not 'lots'.",
+        ),
+        (
+            {"POSTROOM_TRUSTED_PROXIES": "::1, 10.0.0.1/8, 10.1.0.0/16"},
+            "POSTROOM_TRUSTED_PROXIES must be an address, or a network such as 10.0.0.0/8 or fd00::/8 with zero host "
+            "bits, or several with commas between, not '10.0.0.1/8'.",
         ),
         ({"POSTROOM_LOG_LEVEL": ""}, "POSTROOM_LOG_LEVEL must be debug, info, warning or error, not ''."),
         (
@@ -148,6 +155,22 @@ def test_the_admin_token_is_in_no_text_of_the_configuration() -> None:
     assert config.admin_token.matches(GIVEN_TOKEN.encode())
 
 
+def test_the_secret_key_is_in_no_text_of_the_configuration() -> None:
+    config = load(environment={"POSTROOM_SECRET_KEY": GIVEN_KEY})
+    assert GIVEN_KEY not in repr(config) + repr(config.storage)
+    assert config.storage.secret_key is not None
+    assert config.storage.secret_key.matches(GIVEN_KEY.encode())
+
+
+@pytest.mark.parametrize("key", ["k" * 31, "k" * 513, "k" * 20 + " " + "k" * 20, "k" * 31 + "ü", ""])
+def test_a_secret_key_that_cannot_be_one_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load(environment={"POSTROOM_SECRET_KEY": key})
+    assert str(refusal.value) == (
+        "POSTROOM_SECRET_KEY must be 32 to 512 printable ASCII characters without spaces."
+    )
+
+
 @pytest.mark.parametrize(
     ("bind", "loopback"),
     [
@@ -169,9 +192,12 @@ OTHER_VALUES = {
     "BIND": "127.0.0.1:1",
     "PUBLIC_URL": "https://hooks.example.org",
     "ADMIN_TOKEN": GIVEN_TOKEN,
+    "SECRET_KEY": GIVEN_KEY,
     "READ_API_ENABLED": "false",
     "ALLOWED_HOSTS": "hooks.internal, 10.0.0.7",
     "ALLOWED_ORIGINS": "https://console.example.org",
+    "TRUSTED_PROXIES": "10.0.0.0/8, ::1",
+    "AUTH_FAILURES_PER_MINUTE": "9",
     "LOG_FORMAT": "json",
     "LOG_LEVEL": "error",
     "MAX_CONNECTIONS": "9",
@@ -220,7 +246,8 @@ def test_each_layer_gets_everything_that_was_configured() -> None:
     config, plain = other_values(), load()
     for options, defaults in ((config.web, plain.web), (config.storage, plain.storage)):
         for field in msgspec.structs.fields(type(options)):
-            assert getattr(options, field.name) != getattr(defaults, field.name), field.name
+            given, default = getattr(options, field.name), getattr(defaults, field.name)
+            assert isinstance(given, SecretBytes) or given != default, field.name
 
 
 def test_the_layers_and_the_table_agree_on_the_defaults() -> None:

@@ -194,7 +194,8 @@ async def test_a_call_is_answered_after_stdin_has_closed_unless_the_server_is_ve
     talk = Conversation("http://127.0.0.1:9")
 
     async def slow(call: object, line: bytes) -> bytes:
-        await trio.sleep(slowness)
+        with trio.move_on_after(slowness):
+            await trio.sleep_forever()
         return b'{"jsonrpc":"2.0","id":"x","result":{}}'
 
     talk.upstream.call = slow  # type: ignore[method-assign]

@@ -12,6 +12,7 @@ from postroom.parsing import (
     address,
     choice,
     host,
+    network,
     optional,
     origin,
     path,
@@ -41,6 +42,8 @@ from postroom.parsing import (
         (several(origin()), "https://A.example:443, http://a:81", ("https://a.example", "http://a:81")),
         (several(origin()), "vscode-webview://abc", ("vscode-webview://abc",)),
         (optional(several(host())), "none", None),
+        (several(network()), "10.0.0.0/8 , ::1,::1/128", ("10.0.0.0/8", "::1/128")),
+        (several(network()), ["127.0.0.1", "::ffff:10.0.0.0/104"], ("127.0.0.1/32", "10.0.0.0/8")),
         (seconds(0.1, 60), "2.5", 2.5),
         (seconds(0.1, 60), 3, 3.0),
         (switch(), "false", False),
@@ -79,6 +82,10 @@ def test_a_value_is_read_the_same_from_text_and_from_toml(kind: Kind, given: obj
         (several(host()), "a b"),
         (several(host()), "https://a"),
         (several(host()), "user@a"),
+        (several(network()), "10.0.0.1/8"),
+        (several(network()), "localhost"),
+        (several(network()), "10.0.0.0/8,"),
+        (several(network()), [167772160]),
         (several(origin()), "null"),
         (several(origin()), "a.example"),
         (several(origin()), "https://a/path"),
@@ -123,6 +130,13 @@ def test_a_bad_value_is_refused_with_what_would_be_accepted(kind: Kind, given: o
         kind.parse(given)
     assert kind.accepts in str(refusal.value)
     assert str(refusal.value).isprintable()
+
+
+def test_of_a_list_the_bad_entry_is_named() -> None:
+    good = ", ".join(f"10.0.{n}.0/24" for n in range(50))
+    with pytest.raises(ValueError) as refusal:
+        several(network()).parse(f"{good}, 10.0.0.1/8, 10.1.0.0/16")
+    assert str(refusal.value).endswith("not '10.0.0.1/8'")
 
 
 def test_a_bad_secret_is_not_repeated() -> None:

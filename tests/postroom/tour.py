@@ -25,6 +25,7 @@ README = ROOT / "README.md"
 API = ROOT / "docs" / "api.md"
 MCP = ROOT / "docs" / "mcp.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
+PROVIDERS = ROOT / "docs" / "providers.md"
 SHELL_SECONDS = 60
 DEFAULT_ADDRESS = "127.0.0.1:8025"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -43,7 +44,11 @@ PAGES: tuple[tuple[Path, Layout], ...] = (
     (API, laid_out),
     (MCP, laid_out),
     (OPERATIONS, as_printed),
+    (PROVIDERS, as_printed),
 )
+
+SETTINGS = {PROVIDERS: {"PUBLIC_URL": "https://hooks.example.com"}}
+"""Of the server that a page is run against, where it needs some."""
 
 BLOCK = re.compile(r"(<!-- run -->\n```console\n)(.*?)(```\n)", re.S)
 _FILE = re.compile(r"<!-- file: ([a-z.]+) -->\n```[a-z]+\n(.*?)```\n", re.S)
@@ -104,6 +109,7 @@ def play(
             ["bash", "-c", script],
             cwd=folder,
             env=clean_environment(POSTROOM_URL=server.url, POSTROOM_TOKEN=server.token, PATH=path),
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=SHELL_SECONDS,
@@ -144,5 +150,9 @@ def _trimmed(output: str) -> str:
 
 if __name__ == "__main__":
     for page, layout in PAGES:
-        with tempfile.TemporaryDirectory() as folder, ServerProcess(Path(folder) / "data") as running:
+        settings = SETTINGS.get(page, {})
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            ServerProcess(Path(folder) / "data", **settings) as running,
+        ):
             page.write_text(renewed(page.read_text(), running, layout))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from storage import sealing
 from tests.storage.rig import Rig
 
 
@@ -28,3 +29,9 @@ def make_rig(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
 def rig(make_rig: Callable[..., Rig]) -> Rig:
     """Return one rig with default options."""
     return make_rig()
+
+
+@pytest.fixture
+def quick_scrypt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have keys made in no time: the same code, but a guess would cost nothing."""
+    monkeypatch.setattr(sealing, "SCRYPT_N", 2)

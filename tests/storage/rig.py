@@ -76,7 +76,7 @@ class Rig:
         db = connect_reader(self.directory / DATABASE_NAME)
         try:
             with db:
-                return look(SqliteSnapshot(db))
+                return look(SqliteSnapshot(db, self.upkeep.seal))
         finally:
             db.close()
 

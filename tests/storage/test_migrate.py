@@ -155,6 +155,7 @@ def test_inboxes_from_before_retention_are_looked_at_once_and_keep_their_content
         empty = store.commit(Do(lambda tx: tx.create_inbox(new_inbox("empty")))).inbox_id
     db = connect(tmp_path)  # back to how the first step had left it
     db.execute("DROP INDEX inbox_head_due; ALTER TABLE inbox_head DROP COLUMN due_at")
+    db.execute("ALTER TABLE secret DROP COLUMN key_id; DROP TABLE sealing")
     db.execute(
         "DELETE FROM schema_step WHERE n > 1; UPDATE inbox_head SET live_rows = 3 WHERE inbox_id = ?", (kept,)
     )

@@ -16,6 +16,7 @@ from storage.lock import DATABASE_NAME
 from storage.options import StorageOptions
 from storage.protocols import Lane
 from storage.records import InboxSettings, NewInbox, Retention
+from storage.secret import SecretBytes
 from storage.sqlite import open_store
 from storage.verify import SHOWN, STEPS, verify_file
 from tests.contract.builders import Do, draft, secret, stage
@@ -25,7 +26,8 @@ PIECES = [bytes(262_144), bytes(10)]
 
 async def use(directory: Path) -> None:
     """Make a store by its own actors: kept, erased, purged, retained and swept messages, large bodies, a deletion."""
-    async with open_store(StorageOptions(data_dir=directory)) as store, trio.open_nursery() as nursery:
+    options = StorageOptions(data_dir=directory, secret_key=SecretBytes(b"k" * 32))
+    async with open_store(options) as store, trio.open_nursery() as nursery:
         registry = Registry(store, Directory(store, 100), ActorOptions())
         await nursery.start(registry.run)
 
@@ -82,7 +84,7 @@ def test_nothing_is_found_in_a_store_that_was_used(used: Path) -> None:
     before = file.read_bytes()
     found = verify_file(file, steps.append)
     assert found.findings == ()
-    assert (found.inboxes, len(steps)) == (3, STEPS)
+    assert (found.inboxes, found.secrets, found.sealed, len(steps)) == (3, 3, 3, STEPS)
     assert file.read_bytes() == before
     assert sorted(path.name for path in used.iterdir()) == [
         f"postroom.{end}" for end in ("db", "life", "lock", "reserve")
@@ -122,7 +124,11 @@ def test_nothing_is_found_in_a_store_that_was_used(used: Path) -> None:
         ("UPDATE server SET lineage = x'00'", "which one it is"),
         ("UPDATE seen_delivery SET seq = 4000", "which was never there"),
         ("UPDATE seen_delivery SET id = randomblob(16)", "for another message"),
-        ("INSERT INTO secret VALUES (99, 'k', x'00', 0)", "belongs to no inbox"),
+        ("INSERT INTO secret VALUES (99, 'k', x'00', 0, NULL)", "belongs to no inbox"),
+        ("UPDATE sealing SET key_id = x'01'", "the secret key is sealed with a key of its own"),
+        ("DELETE FROM sealing", "the secret key is sealed with a key of its own"),
+        ("UPDATE secret SET key_id = NULL WHERE inbox_id = 1", "the secret key is plain"),
+        ("UPDATE secret SET value = substr(value, 1, 28)", "the secret key is too short"),
         ("UPDATE inbox SET slug = NULL WHERE slug = 'kept'", "neither alive"),
         ("DELETE FROM inbox WHERE slug = 'kept'", "does not exist"),
         ("UPDATE message SET body_id = 1, body_kind = 4 WHERE home_seq = 4", "messages have it"),

@@ -6,6 +6,7 @@ import apsw
 
 from storage.engine import connect_reader
 from storage.records import PageQuery
+from storage.resealing import PLAIN
 from storage.snapshot import SqliteSnapshot
 from storage.upkeep import IDLE_CHECKPOINT_SECONDS
 from tests.storage.rig import Rig, add_much
@@ -36,7 +37,9 @@ def test_a_burst_keeps_the_log_within_its_limit_while_pages_are_read(make_rig: C
             rig.one(add_much(inbox, 1 + 20 * n))
             rig.seconds += 0.3
             with db:
-                page = SqliteSnapshot(db).page(PageQuery(inbox.inbox_id, 100, after=20 * n, body_limit=MIB))
+                page = SqliteSnapshot(db, PLAIN).page(
+                    PageQuery(inbox.inbox_id, 100, after=20 * n, body_limit=MIB)
+                )
             assert page.rows
             most = max(most, rig.health.wal_bytes)
     finally:
@@ -71,7 +74,9 @@ def test_a_page_holds_no_cursor(rig: Rig) -> None:
     db = connect_reader(rig.directory / "postroom.db")
     try:
         db.execute("BEGIN")
-        page = SqliteSnapshot(db).page(PageQuery(inbox.inbox_id, 20, after=0, body_limit=MIB, byte_budget=1))
+        page = SqliteSnapshot(db, PLAIN).page(
+            PageQuery(inbox.inbox_id, 20, after=0, body_limit=MIB, byte_budget=1)
+        )
         assert len(page.rows) == 1
         db.execute("COMMIT")
         assert not db.in_transaction

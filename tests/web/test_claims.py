@@ -76,6 +76,23 @@ def test_credentials_are_redacted_wherever_they_stand(name: bytes) -> None:
     assert json.loads(said)["headers"] == [[lowered, "[redacted]"], ["x-b", "2"], [lowered, "[redacted]"]]
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (b"", b""),
+        (b"/", b"/"),
+        (b"//", b"//"),
+        (b"/s3cret", b"/[redacted]"),
+        (b"/s3cret/", b"/[redacted]/"),
+        (b"/s3cret/a//b", b"/[redacted]/a//b"),
+        (b"//s3cret/a", b"//[redacted]/a"),
+        (b"/%2Fs3cret\xff/a", b"/[redacted]/a"),
+    ],
+)
+def test_a_credential_in_the_path_is_taken_out_of_it(path: bytes, shown: bytes) -> None:
+    assert claims.redacted_path(path) == shown
+
+
 def test_facts_stand_in_the_order_of_the_surface() -> None:
     judgement = Judgement(False, "signature mismatch", "push", "d-1")
     assert claims.facts("PUT", "::1", 7, judgement, "github") == (

@@ -138,6 +138,40 @@ async def test_an_unexpected_exception_is_logged_once_and_not_told(tmp_path: Pat
         assert "hidden" not in repr(logs[0])
 
 
+@pytest.mark.parametrize(
+    ("target", "logged"),
+    [
+        ("/in/demo", "/in/demo"),
+        ("/in/demo/hidden/more?key=hidden", "/in/demo"),
+        ("/in/demo/%68idden?hidden", "/in/demo"),
+        ("http://test/in/demo/hidden", "/in/demo"),
+        ("/in/Hidden!/hidden", "/in/…"),
+        ("/in//hidden", "/in/…"),
+        ("/v1/things/x", "/v1/things/x"),
+        ("/v1/things/" + "x" * 500, "/v1/things/" + "x" * (256 - len("/v1/things/"))),
+    ],
+)
+async def test_the_log_names_the_inbox_of_a_failed_request_and_not_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, logged: str
+) -> None:
+    """Some senders have their credential there."""
+
+    async def broken(*_: object) -> Answer:
+        raise ZeroDivisionError
+
+    async with wire(tmp_path, hot=[Route("GET", "/v1/things/{name}", broken)]) as served:
+        await served.inbox()
+        monkeypatch.setattr(served.front, "ingest", broken)
+        token = await served.token()
+        with capture_logs() as logs:
+            method = "GET" if target.startswith("/v1") else "POST"
+            reply = await ask(served, method, target, [token])
+        assert reply.status == 500
+        [line] = logs
+        assert line["path"] == logged
+        assert "hidden" not in repr({**line, "exc_info": None})
+
+
 @pytest.mark.parametrize("through", THROUGH)
 @pytest.mark.parametrize(
     ("error", "status", "code"),

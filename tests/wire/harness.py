@@ -7,7 +7,7 @@ on the wire can be asserted. What needs the kernel (resets, timeouts of TCP, des
 """
 
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,10 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
 from actors.service import Service
+from storage.clock import wall_clock_us
 from storage.memory import MemoryStore
-from storage.records import InboxRecord, InboxSettings, NewInbox, TokenKind
+from storage.records import InboxRecord, InboxSettings, NewInbox, Secret, TokenKind
+from storage.secret import SecretBytes
 from tests.actors.world import World, running
 from tests.wire.client import Client
 from web.app import mcp_endpoint, read_routes
@@ -39,6 +41,8 @@ from web.upstream.connections import Connection, Connections
 
 PEER = ("192.0.2.7", 40_000)
 """The address that every client of these tests has."""
+
+NONE: Mapping[str, bytes] = {}
 
 
 class PipeSocket:
@@ -106,10 +110,13 @@ class Wire:
         self._nursery.start_soon(connection.run)
         return Client(ours)
 
-    async def inbox(self, slug: str = "demo", **settings: Any) -> InboxRecord:
-        """Make a webhook inbox."""
-        made = await self.service.create_inbox(NewInbox(slug, "webhook", "", InboxSettings(**settings)))
-        return made.record
+    async def inbox(
+        self, slug: str = "demo", secrets: Mapping[str, bytes] = NONE, **settings: Any
+    ) -> InboxRecord:
+        """Make a webhook inbox; `secrets` by name, the oldest first."""
+        kept = tuple(Secret(name, SecretBytes(value), n) for n, (name, value) in enumerate(secrets.items()))
+        new = NewInbox(slug, "webhook", "", InboxSettings(**settings), kept)
+        return (await self.service.create_inbox(new)).record
 
     async def token(self, kind: TokenKind = "admin", inboxes: Sequence[str] | None = None) -> tuple[str, str]:
         """Issue a token and return the header that carries it."""
@@ -127,12 +134,15 @@ def front_of(
     hot: Sequence[Route] = (),
     administration: Sequence[Route] = (),
     mcp: Handler | None = None,
+    clock: Callable[[], int] = wall_clock_us,
 ) -> Front:
-    """Return the application over a world of actors; also for tests that serve it on a socket."""
+    """Return the application over a world of actors; also for tests that serve it on a socket. `clock`: by which ingest
+    judges timestamps, in µs since the Unix epoch.
+    """
     return Front(
-        ingest=Ingest(world.service, web, spool_dir),
+        ingest=Ingest(world.service, web, spool_dir, clock),
         health=Health(world.service, stopping),
-        authenticator=Authenticator(world.tokens),
+        authenticator=Authenticator(world.tokens, web),
         hot=hot,
         administration=administration,
         options=web,
@@ -150,10 +160,11 @@ async def wire(
     administration: Sequence[Route] = (),
     reading: bool = False,
     stopping: trio.Event | None = None,
+    clock: Callable[[], int] = wall_clock_us,
     **options: Any,
 ) -> AsyncIterator[Wire]:
     """Run the stack; `options` are those of `WebOptions`, `reading` adds the routes of reading and
-    `/mcp`. At the end every connection is shut down.
+    `/mcp`, `clock` is the one of receipt (`front_of`). At the end every connection is shut down.
     """
     web = WebOptions(**options)
     slots = Slots(web.max_streams, web.max_streams_per_inbox)
@@ -165,7 +176,9 @@ async def wire(
             nursery.start_soon(pulse.run)
             hot = (*hot, *read_routes(world.service, web, slots, pulse))
             mcp = mcp_endpoint(world.service, web, slots)
-        front = front_of(world, spool_dir, web, ends, hot=hot, administration=administration, mcp=mcp)
+        front = front_of(
+            world, spool_dir, web, ends, hot=hot, administration=administration, mcp=mcp, clock=clock
+        )
         lifespan = Lifespan(ASGIWrapper(front), ServerConfig(web), {})
         await nursery.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()

@@ -278,6 +278,7 @@ class Bad(NamedTuple):
         Bad(request("ping", id=None), -32600, None, "id"),
         Bad(request("ping", id=True), -32600, None, "id"),
         Bad(request("ping", id=1.5), -32600, None, "id"),
+        Bad(request("ping", id=1e300), -32600, None, "id"),
         Bad(request("ping", id=[]), -32600, None, "id"),
         Bad(request("ping", id={}), -32600, None, "id"),
         Bad(b'{"jsonrpc":"2.0","method":"ping"}', -32600, None, "id"),
@@ -302,7 +303,7 @@ async def test_a_body_that_is_no_request_is_refused(
         assert reply.json["error"]["data"]["code"] == "invalid_argument"
 
 
-@pytest.mark.parametrize("request_id", [0, -1, 2**63, 10**30, 1.0, 1e300, "", 'é\n"\\ \u0001', "x" * 1000])
+@pytest.mark.parametrize("request_id", [0, -1, 2**63, 10**30, 1.0, "", 'é\n"\\ \u0001', "x" * 1000])
 async def test_an_id_comes_back_as_it_was(
     tmp_path: Path, request_id: int | str, mock_clock: trio.testing.MockClock
 ) -> None:

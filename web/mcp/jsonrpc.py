@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from web.decoding import SAFE_INTEGER
 from web.http import Answer
 
 PARSE_ERROR = -32700
@@ -113,7 +114,8 @@ def _id(value: dict[str, Any]) -> bytes | None:
     if "id" not in value:
         return None
     given = value["id"]
-    whole = isinstance(given, float) and given % 1 == 0  # 1.0 is a whole number, and is answered as it came
+    # 1.0 is a whole number and is answered as it came; one so large that readers differ about it is not.
+    whole = isinstance(given, float) and given % 1 == 0 and abs(given) <= SAFE_INTEGER
     if isinstance(given, bool) or not (whole or isinstance(given, (str, int))):
         raise _invalid("id must be a string or a whole number.", "id")
     return encode(given)

@@ -1,20 +1,37 @@
 """The values around a verification: the request's head, the check in progress, the judgement."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
+
+MISSING = "missing signature"
+MALFORMED = "malformed signature"
+OUTSIDE_TOLERANCE = "timestamp outside tolerance"
+UNKNOWN_KEY = "unknown key"
+MISMATCH = "signature mismatch"
+"""The fixed wordings of signatures, in the order in which they are tried; the first that applies is told."""
+
+MISSING_CREDENTIALS = "missing credentials"
+BAD_CREDENTIALS = "bad credentials"
+"""The fixed wordings of presets whose sender shows a credential instead of a signature."""
+
+Values = Mapping[bytes, Sequence[bytes]]
+"""The values of the headers that matter, by name in lower case; a header that is not there has no key."""
 
 
 class SignedHead(msgspec.Struct, frozen=True):
     """What of a request may be signed besides its body. `headers` as in `web.http.Request`: raw, in order,
     names in lower case. `url` is the public URL, for schemes that sign it; `received_at_us` the time of receipt.
+    `path` (raw, what follows `/in/{slug}`) and `query` (raw, without `?`) are of the request as it came.
     """
 
     method: str
     url: str
     headers: Sequence[tuple[bytes, bytes]]
     received_at_us: int
+    path: bytes = b""
+    query: bytes = b""
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -53,9 +70,47 @@ class Verifier(Protocol):
     """One inbox's scheme with its secrets, compiled once and used for every request."""
 
     name: str
-    """The preset's name, as the message's `verifier`; `none` is reported as null."""
+    """The verifier's name as it was typed, as the message's `verifier`; `none` is reported as null."""
     secret_headers: frozenset[bytes]
     """Headers (lower case) whose values are credentials themselves and are redacted before storing."""
+    secret_path: bool
+    """Whether the first segment of `SignedHead.path` is the credential, and is redacted before storing."""
+    always_reject: bool
+    """Whether the provider demands 401 for what does not verify, whatever `on_unverified` says."""
 
     def begin(self, head: SignedHead) -> Check:
         """Start checking one request."""
+
+
+class Trial(Protocol):
+    """Whether one request is genuine, found out while its body arrives."""
+
+    def update(self, data: bytes) -> None:
+        """Take the next piece of the body."""
+
+    def fault(self, body: BodySource) -> str | None:
+        """Return what is wrong, in one of the fixed wordings; None for a genuine request."""
+
+
+class Method(Protocol):
+    """How the requests of one inbox are tried, its secrets included."""
+
+    headers: frozenset[bytes]
+    """The headers (lower case) that it looks at."""
+
+    def begin(self, head: SignedHead, values: Values) -> Trial:
+        """Start a trial; `values` has at least `headers`."""
+
+
+class Failed:
+    """A trial whose outcome did not need the body."""
+
+    def __init__(self, fault: str | None) -> None:
+        self._fault = fault
+
+    def update(self, data: bytes) -> None:
+        """Nothing depends on the body."""
+
+    def fault(self, body: BodySource) -> str | None:
+        """Return the outcome."""
+        return self._fault

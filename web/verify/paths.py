@@ -14,26 +14,30 @@ import msgspec
 Step = str | int
 Path = tuple[Step, ...]
 
+ONLY = -1
+"""The step `[]`: the one element of an array that has no other."""
+
 MAX_STEPS = 8
 MAX_INDEX = 15
 """Elements before the wanted one are kept as raw values for a moment, so an index stays small."""
 
-_SYNTAX = re.compile(r"(?:[^.\[\]]{1,100}|\[[0-9]{1,2}\])(?:\.[^.\[\]]{1,100}|\[[0-9]{1,2}\])*")
-_STEP = re.compile(r"\[([0-9]+)\]|([^.\[\]]+)")
+_SYNTAX = re.compile(r"(?:[^.\[\]]{1,100}|\[[0-9]{0,2}\])(?:\.[^.\[\]]{1,100}|\[[0-9]{0,2}\])*")
+_STEP = re.compile(r"\[([0-9]*)\]|([^.\[\]]+)")
 _ROOT = re.compile(rb"[ \t\n\r]*([\[{])")
 _ABSENT = msgspec.Raw(b"null")
 _SCALAR = msgspec.json.Decoder(str | int)
 
 
 def parse_path(text: str) -> Path:
-    """Return the steps of a path: member names, separated by `.`, and `[n]` for elements of an array.
+    """Return the steps of a path: member names, separated by `.`, `[n]` for an element of an array, and
+    `[]` for the only element of one.
 
     Raises `ValueError` with a sentence. A member whose own name contains a dot or a bracket cannot be
     reached.
     """
     if _SYNTAX.fullmatch(text) is None:
         raise ValueError("expected a path such as type, event.type or [0].id")
-    steps = tuple(int(index) if index else name for index, name in _STEP.findall(text))
+    steps = tuple(name or int(index or ONLY) for index, name in _STEP.findall(text))
     if len(steps) > MAX_STEPS:
         raise ValueError(f"a path has at most {MAX_STEPS} steps")
     if any(isinstance(step, int) and step > MAX_INDEX for step in steps):
@@ -47,7 +51,7 @@ class PathReader:
     def __init__(self, paths: tuple[Path, ...]) -> None:
         self._paths = paths
         self._names = tuple(dict.fromkeys(p[0] for p in paths if isinstance(p[0], str)))
-        self._reach = max((p[0] for p in paths if isinstance(p[0], int)), default=-1)
+        self._reach = max((_reach(p[0]) for p in paths if isinstance(p[0], int)), default=-1)
 
     def read(self, body: bytes) -> dict[Path, str]:
         """Return what was found: texts as they are, integers as decimal text. Anything else is not found, and
@@ -61,14 +65,24 @@ class PathReader:
             roots = _elements(body, self._reach)
         found: dict[Path, str] = {}
         for path in self._paths:
-            value = roots.get(path[0], _ABSENT)
+            value = _ABSENT if not roots else _pick(roots, path[0])
             for step in path[1:]:
-                inner = _members(value, (step,)) if isinstance(step, str) else _elements(value, step)
-                value = inner[step]
+                inner = _members(value, (step,)) if isinstance(step, str) else _elements(value, _reach(step))
+                value = _pick(inner, step)
             text = _scalar(value)
             if text is not None:
                 found[path] = text
         return found
+
+
+def _reach(step: int) -> int:
+    return 1 if step == ONLY else step
+
+
+def _pick(values: dict[Step, msgspec.Raw], step: Step) -> msgspec.Raw:
+    if step == ONLY:
+        return values.get(0, _ABSENT) if values.get(1) is _ABSENT else _ABSENT
+    return values.get(step, _ABSENT)
 
 
 def _members(json: bytes | msgspec.Raw, names: tuple[str, ...]) -> dict[Step, msgspec.Raw]:

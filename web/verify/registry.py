@@ -1,104 +1,96 @@
 """The verifiers by name: what an inbox's settings mean, and whether they mean anything.
 
-`none` (nothing is checked), `hmac` (the generic template, from the inbox's options) and the presets. A new
-kind of scheme joins as another `Scheme`.
+`none` (nothing is checked), `hmac` (the generic template, from the inbox's options) and the presets with their
+aliases. A new kind of scheme joins as another `Scheme`.
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import msgspec
 
 from storage.records import InboxSettings, Secret
-from web.decoding import argument_error
 from web.errors import invalid
-from web.verify.check import TemplateVerifier, Unsigned
+from web.verify.credential_schemes import (
+    Credential,
+    CredentialScheme,
+    NoScheme,
+    TokenOrSigned,
+    TokenOrSignedScheme,
+)
+from web.verify.describing import can_sign, checks_of
+from web.verify.form_scheme import FormScheme
 from web.verify.model import Verifier
 from web.verify.presets import PRESETS
-from web.verify.template import BadTemplate, Sources, Template
+from web.verify.presets.model import Preset
+from web.verify.schemes import UNTESTED, VERIFY_TOKEN, About, Evidence, Scheme
+from web.verify.template import PresetTemplate
+from web.verify.template_scheme import GenericScheme, TemplateScheme
+from web.verify.urlforms import FormTemplate
 
-S = TypeVar("S", bound=Sources)
-OPTIONS_FIELD = "verifier_options"
-
-
-class Scheme(Protocol):
-    """What one verifier's name stands for. Every method raises `ApiError` `invalid_argument` for bad
-    options.
-    """
-
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Accept or refuse the options of an inbox."""
-
-    def check_secret(self, options: Mapping[str, Any], value: bytes) -> None:
-        """Accept or refuse a secret's value (field `value`)."""
-
-    def compile(self, options: Mapping[str, Any], secrets: tuple[bytes, ...]) -> Verifier:
-        """Return the verifier; secrets that the scheme cannot use are passed over."""
+_NONE = About("none", "nothing", (), signs=False)
+_HMAC = About("hmac", "an HMAC as verifier_options describe it", ("official vector",))
 
 
-class TemplateScheme:
-    """A template: a preset's own, or without one whatever the options describe."""
-
-    def __init__(self, name: str, template: Template | None) -> None:
-        self._name = name
-        self._template = template
-
-    def template(self, options: Mapping[str, Any]) -> Template:
-        """Return the template in force."""
-        if self._template is None:
-            return _convert(Template, options)
-        if options:
-            unknown = next(iter(options))
-            raise invalid(
-                f"{OPTIONS_FIELD}.{unknown}",
-                f"The verifier {self._name} takes no options; drop those of an earlier one with "
-                f'"{OPTIONS_FIELD}": null.',
-            )
-        return self._template
-
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Accept or refuse the options."""
-        self.template(options)
-
-    def check_secret(self, options: Mapping[str, Any], value: bytes) -> None:
-        """Refuse a secret that does not decode to a key."""
-        try:
-            self.template(options).decode_key(value)
-        except ValueError as error:
-            raise invalid("value", f"{error}.") from None
-
-    def compile(self, options: Mapping[str, Any], secrets: tuple[bytes, ...]) -> Verifier:
-        """Return the template with the secrets' keys."""
-        template = self.template(options)
-        keys = []
-        for secret in secrets:
-            try:
-                keys.append(template.decode_key(secret))
-            except ValueError:  # it was added for another verifier; it can sign nothing here
-                continue
-        return TemplateVerifier(self._name, template, keys)
-
-
-class NoScheme:
-    """The verifier `none`. Its options may still say where an event type and a delivery id are found."""
-
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Accept or refuse the options."""
-        _convert(Sources, options)
-
-    def check_secret(self, options: Mapping[str, Any], value: bytes) -> None:
-        """Accept any secret: it may be meant for the verifier that is set next."""
-
-    def compile(self, options: Mapping[str, Any], secrets: tuple[bytes, ...]) -> Verifier:
-        """Return the verifier that checks nothing."""
-        return Unsigned(_convert(Sources, options))
+def _scheme(preset: Preset, name: str) -> Scheme:
+    about = About(
+        preset.name,
+        preset.checks or checks_of(preset.scheme),
+        preset.evidence,
+        preset.aliases,
+        signs=can_sign(preset.scheme),
+    )
+    match preset.scheme:
+        case FormTemplate() as template:
+            return FormScheme(about, template, preset.sample)
+        case Credential() as credential:
+            return CredentialScheme(about, credential, preset.sample)
+        case TokenOrSigned() as kind:
+            return TokenOrSignedScheme(about, kind, preset.sample)
+        case PresetTemplate() as template:
+            templates: tuple[PresetTemplate, ...] = (template,)
+        case several:
+            templates = several
+    return TemplateScheme(about, templates, preset.sample, name=name, always_reject=preset.always_reject)
 
 
 SCHEMES: dict[str, Scheme] = {
-    "none": NoScheme(),
-    "hmac": TemplateScheme("hmac", None),
-    **{name: TemplateScheme(name, preset.template) for name, preset in PRESETS.items()},
+    "none": NoScheme(_NONE),
+    "hmac": GenericScheme(_HMAC),
+    **{name: _scheme(preset, name) for preset in PRESETS.values() for name in (preset.name, *preset.aliases)},
 }
+"""By every name that a user may type, aliases included."""
+
+
+class Description(msgspec.Struct, frozen=True):
+    """One verifier for a person to read. `signs`: whether a secret of the inbox can sign a sample."""
+
+    name: str
+    aliases: tuple[str, ...]
+    checks: str
+    evidence: tuple[Evidence, ...]
+    signs: bool
+
+    @property
+    def tested(self) -> bool:
+        """Whether a vector or the provider's own library stands behind it."""
+        return bool(self.evidence) and self.evidence != UNTESTED
+
+
+def described() -> tuple[Description, ...]:
+    """Return all verifiers, aliases with what they stand for, in the order of their names."""
+    abouts = {scheme.about.name: scheme.about for scheme in SCHEMES.values()}
+    return tuple(
+        Description(about.name, about.aliases, about.checks, about.evidence, about.signs)
+        for _, about in sorted(abouts.items())
+    )
+
+
+def canonical(name: str) -> str:
+    """Return the name of the preset that a name stands for: `meta` for `whatsapp`, itself for most. Raises as
+    `scheme`.
+    """
+    return scheme(name).about.name
 
 
 def compile_verifier(settings: InboxSettings, secrets: tuple[Secret, ...]) -> Verifier:
@@ -106,8 +98,7 @@ def compile_verifier(settings: InboxSettings, secrets: tuple[Secret, ...]) -> Ve
 
     Raises `ApiError` `invalid_argument` when the settings name an unknown verifier or bad options.
     """
-    values = tuple(secret.value.reveal() for secret in secrets)
-    return scheme(settings.verifier).compile(settings.verifier_options, values)
+    return scheme(settings.verifier).compile(settings.verifier_options, secrets)
 
 
 def check_verifier(name: str, options: Mapping[str, Any]) -> None:
@@ -115,9 +106,19 @@ def check_verifier(name: str, options: Mapping[str, Any]) -> None:
     scheme(name).check(options)
 
 
-def check_secret(name: str, options: Mapping[str, Any], value: bytes) -> None:
-    """Raise `ApiError` `invalid_argument` (field `value`) when this verifier cannot use such a secret."""
-    scheme(name).check_secret(options, value)
+def check_secret(name: str, options: Mapping[str, Any], value: bytes, secret_name: str = "") -> None:
+    """Raise `ApiError` `invalid_argument` (field `value`) when this verifier cannot use such a secret. One that belongs
+    to a handshake may be anything.
+    """
+    if secret_name == VERIFY_TOKEN:
+        scheme(name).check(options)
+    else:
+        scheme(name).check_secret(options, value)
+
+
+def signs_url(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether this verifier's signatures cover the URL that the provider calls. Raises `ApiError`."""
+    return scheme(name).signs_url(options)
 
 
 def scheme(name: str) -> Scheme:
@@ -126,13 +127,3 @@ def scheme(name: str) -> Scheme:
     if found is None:
         raise invalid("verifier", f"Expected one of {', '.join(sorted(SCHEMES))}.")
     return found
-
-
-def _convert(into: type[S], options: Mapping[str, Any]) -> S:
-    try:
-        return msgspec.convert(options, into)
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, BadTemplate):
-            bad = error.__cause__
-            raise invalid(f"{OPTIONS_FIELD}.{bad.field}", f"{bad.message}.") from None
-        raise argument_error(error, into, OPTIONS_FIELD) from None

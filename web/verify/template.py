@@ -1,7 +1,8 @@
 """The generic template: most providers' signatures are values of it, and users configure it directly.
 
 An HMAC over a text that is made of the body and of parts of the head; its digest, encoded, in one header. The
-template is validated when it is made, so a `Template` that exists can be compiled.
+template is validated when it is made, so a `Template` that exists can be compiled. `PresetTemplate` adds what
+some providers need and nobody has to configure.
 """
 
 import base64
@@ -11,10 +12,11 @@ from typing import Literal
 
 import msgspec
 
+from web.verify.forms import parse_name
 from web.verify.paths import Path, parse_path
 
 MAX_TOLERANCE_SECONDS = 86_400
-MAX_SOURCES = 4
+MAX_SOURCES = 6
 """A delivery id or an event type may be looked for in so many places, in order."""
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -22,6 +24,10 @@ _VISIBLE = re.compile(r"[\x20-\x7e]{0,100}")
 _PAIR_KEY = re.compile(r"[A-Za-z0-9_-]{1,50}")
 _SIGNED_PART = re.compile(r"\{(body|ts|id|url|method)\}")
 _SEPARATORS = (",", ";", " ", "|", "&")
+
+ED25519_BYTES = 64
+DER_BYTES = 72
+"""Two integers of 33 bytes, each with a tag and a length, in a sequence."""
 
 _DIGEST_BYTES = {"sha1": 20, "sha256": 32, "sha512": 64}
 
@@ -36,18 +42,18 @@ class BadTemplate(ValueError):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where to find one value: `header` (name in lower case), `pair` of the signature header, or a path
-    of the JSON `body`.
+    """Where to find one value: `header` (name in lower case), `pair` of the signature header, a path of the
+    JSON `body`, or a field of the `form` that the body is.
     """
 
-    kind: Literal["header", "pair", "body"]
+    kind: Literal["header", "pair", "body", "form"]
     name: bytes = b""
     path: Path = ()
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a delivery id and an event type are found: `header:NAME` or `body:PATH`, or several of them
-    in order.
+    """Where a delivery id and an event type are found: `header:NAME`, `body:PATH` or `form:NAME`, or several of
+    them in order.
     """
 
     delivery_id: str | tuple[str, ...] = ()
@@ -63,7 +69,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         texts = (spelled,) if isinstance(spelled, str) else spelled
         if len(texts) > MAX_SOURCES:
             raise BadTemplate(field, f"At most {MAX_SOURCES} places can be named")
-        return tuple(parse_source(field, text, ("header", "body")) for text in texts)
+        return tuple(parse_source(field, text, ("header", "body", "form")) for text in texts)
 
 
 class Template(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,7 +102,7 @@ class Template(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _header_name("header", self.header)
+        header_name("header", self.header)
         for field, text in (("prefix", self.prefix), ("key_prefix", self.key_prefix)):
             if _VISIBLE.fullmatch(text) is None:
                 raise BadTemplate(field, "Expected at most 100 visible ASCII characters")
@@ -148,9 +154,14 @@ class Template(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return self.separator.encode()
         return b"," if self.pair is not None else None
 
+    @property
+    def signature_bytes(self) -> int:
+        """The length of a signature before it is encoded."""
+        return _DIGEST_BYTES[self.algorithm]
+
     def signature_pattern(self) -> re.Pattern[bytes]:
         """Return what one well-formed signature looks like, its text as group 1."""
-        size = _DIGEST_BYTES[self.algorithm]
+        size = self.signature_bytes
         if self.encoding == "hex":
             return re.compile(rb"([0-9a-f]{%d})" % (2 * size))
         padding = -size % 3
@@ -170,36 +181,106 @@ class Template(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def decode_key(self, secret: bytes) -> bytes:
         """Return the HMAC's key of a secret as it was configured. Raises `ValueError` with a sentence."""
         text = secret.removeprefix(self.key_prefix.encode())
-        try:
-            if self.key == "base64":
-                text = base64.b64decode(text, validate=True)
-            elif self.key == "hex":
-                text = bytes.fromhex(text.decode("ascii"))
-        except (binascii.Error, ValueError):
-            raise ValueError(f"This verifier's secrets are {self.key} text, and this is not") from None
-        if not text:
+        key: bytes | None = text
+        if self.key == "base64":
+            key = decode_exactly(text + b"=" * (-len(text) % 4), "base64")  # providers leave out the padding
+        elif self.key == "hex":
+            key = decode_exactly(text.lower() if text.isupper() else text, "hex")
+        if key is None:
+            raise ValueError(f"This verifier's secrets are {self.key} text, and this is not")
+        if not key:
             raise ValueError("The secret is empty")
-        return text
+        return key
+
+
+class PresetTemplate(Template, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A template with what only presets have.
+
+    - `method`: `hmac`; `hash` (the secret and the signed text, hashed together); or a signature whose secret is
+      the provider's public key: `ed25519`, or `ecdsa` on P-256 with SHA-256, its signature in DER.
+    - `when`: a header (lower case) and the value without which this template does not apply.
+    - `second_header`: may hold further signatures, of a key that is being replaced.
+    - `decoded_in_url`: the provider may have signed the URL with these characters not percent-encoded.
+    - `signed_id`: the header that `{id}` stands for, where that is not the first place of the delivery id.
+    - `key_prefix_required`: a secret without `key_prefix` belongs to another template.
+    - `key_bytes`: the least and the greatest length of a key.
+    """
+
+    method: Literal["hmac", "hash", "ed25519", "ecdsa"] = "hmac"
+    when: tuple[str, str] | None = None
+    second_header: str | None = None
+    decoded_in_url: str = ""
+    signed_id: str | None = None
+    key_prefix_required: bool = False
+    key_bytes: tuple[int, int] = (1, 1_000_000)
+
+    @property
+    def id_header(self) -> bytes | None:
+        """The header that `{id}` stands for."""
+        return super().id_header if self.signed_id is None else self.signed_id.encode()
+
+    @property
+    def public(self) -> bool:
+        """Whether the inbox holds only a public key, which can verify and not sign."""
+        return self.method in ("ed25519", "ecdsa")
+
+    @property
+    def signature_bytes(self) -> int:
+        """The length of a signature before it is encoded; of a DER signature the greatest."""
+        if self.method == "ed25519":
+            return ED25519_BYTES
+        return DER_BYTES if self.method == "ecdsa" else super().signature_bytes
+
+    def signature_pattern(self) -> re.Pattern[bytes]:
+        """Return what one well-formed signature looks like; a signature in DER varies in length."""
+        if self.method != "ecdsa":
+            return super().signature_pattern()
+        letters = -(-4 * self.signature_bytes // 3)
+        return re.compile(rb"([A-Za-z0-9+/]{8,%d}={0,2})" % letters)
+
+    def decode_key(self, secret: bytes) -> bytes:
+        """Return the key of a secret as it was configured. Raises `ValueError` with a sentence."""
+        if self.key_prefix_required and not secret.startswith(self.key_prefix.encode()):
+            raise ValueError(f"This verifier's secrets begin with {self.key_prefix}, and this one does not")
+        key = super().decode_key(secret)
+        least, most = self.key_bytes
+        if not least <= len(key) <= most:
+            expected = f"{least}" if least == most else f"{least} to {most}"
+            raise ValueError(f"This verifier's keys have {expected} bytes, and this one has {len(key)}")
+        return key
+
+
+def decode_exactly(text: bytes, encoding: str) -> bytes | None:
+    """Return the bytes that a text stands for, None when encoding them (in lower case, padded) gives another text."""
+    try:
+        decoded = binascii.unhexlify(text) if encoding == "hex" else base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    again = decoded.hex().encode() if encoding == "hex" else base64.b64encode(decoded)
+    return decoded if again == text else None
 
 
 def parse_source(field: str, text: str, kinds: tuple[str, ...]) -> Source:
-    """Parse `header:NAME`, `pair:KEY` or `body:PATH`. Raises `BadTemplate` for `field`."""
+    """Parse `header:NAME`, `pair:KEY`, `body:PATH` or `form:NAME`. Raises `BadTemplate` for `field`."""
     kind, _, name = text.partition(":")
     if kind not in kinds:
         raise BadTemplate(field, f"Expected {' or '.join(k + ':…' for k in kinds)}")
     if kind == "header":
-        return Source("header", _header_name(field, name))
+        return Source("header", header_name(field, name))
     if kind == "pair":
         if _PAIR_KEY.fullmatch(name) is None:
             raise BadTemplate(field, "Expected the key of a pair, such as pair:t")
         return Source("pair", name.encode())
     try:
+        if kind == "form":
+            return Source("form", parse_name(name).encode())
         return Source("body", path=parse_path(name))
     except ValueError as error:
         raise BadTemplate(field, f"{str(error)[0].upper()}{str(error)[1:]}") from None
 
 
-def _header_name(field: str, name: str) -> bytes:
+def header_name(field: str, name: str) -> bytes:
+    """Return a header's name in lower case. Raises `BadTemplate` for `field`."""
     if _HEADER_NAME.fullmatch(name) is None:
         raise BadTemplate(field, "Expected the name of a header")
     return name.lower().encode()

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from tests.bench.cases import fanout, ingest, mcp, pages, waits, wakeup
+from tests.bench.cases import fanout, ingest, mcp, pages, signing, waits, wakeup
 from tests.bench.figures import Figure
 from tests.bench.harness import Bench
 
 CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     ingest.NAME: ingest.measure,
+    signing.NAME: signing.measure,
     waits.NAME: waits.measure,
     wakeup.NAME: wakeup.measure,
     fanout.NAME: fanout.measure,

@@ -56,11 +56,11 @@ def measure(bench: Bench) -> list[Figure]:
 
         def of_baseline(server: Server, number: int) -> Measured:
             wanted = Deliveries(server.port, inbox.slug, inbox.secret, PREFIX.format(number), count)
-            return _round(server, wanted)
+            return one_round(server, wanted)
 
         def of_postroom(number: int) -> Measured:
             prefix = PREFIX.format(number)
-            measured = _round(subject.server, inbox.deliveries(prefix, count))
+            measured = one_round(subject.server, inbox.deliveries(prefix, count))
             inbox.answered(prefix, measured.exchange)
             return measured
 
@@ -105,7 +105,8 @@ def figures(measured: dict[str, list[Measured]]) -> list[Figure]:
     ]
 
 
-def _round(server: Server, wanted: Deliveries) -> Measured:
+def one_round(server: Server, wanted: Deliveries) -> Measured:
+    """Send deliveries to a server and measure it."""
     before = server.cpu_seconds()
     exchange = load(wanted, CONNECTIONS)
     used = server.cpu_seconds() - before

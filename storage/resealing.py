@@ -1,0 +1,201 @@
+"""Which key the secrets of a database are sealed with, and putting all of them under another one, or under none.
+
+A database is sealed as a whole or not at all: its row in `sealing` says with what, and every secret has that `key_id`.
+All secrets are rewritten in one transaction, so an interruption leaves the old state or the new one.
+
+What was there before leaves the files. The whole table is emptied with `secure_delete`, which fills its pages with
+zeros, also where cells were only moved to another page, before the rows are written anew; then the log, which has old
+pages, is folded in and truncated. What `SqliteTx` removed earlier it has overwritten at once, so that no page has left
+the table with a secret on it. Nothing of this reaches blocks that the disk itself has put aside.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from storage.errors import DataDirectoryError
+from storage.sealing import CHANGED, Kept, KeySeal, NoSeal, Seal, seal_of
+from storage.secret import SecretBytes
+
+log = logging.getLogger("postroom.storage")
+
+PLAIN = NoSeal()
+
+
+class Resealed(msgspec.Struct, frozen=True):
+    """What came of it: how many secrets there are now, whether they are sealed, whether anything was changed.
+
+    `forgotten`: the secrets that were removed, as pairs of slug and name.
+    """
+
+    secrets: int
+    sealed: bool
+    changed: bool = True
+    forgotten: tuple[tuple[str, str], ...] = ()
+
+
+class _Row(msgspec.Struct, frozen=True):
+    inbox_id: int
+    name: str
+    kept: Kept
+    added_at: int
+
+
+# -- at a start -------------------------------------------------------------------------------------------
+def sealed_with(db: apsw.Connection) -> tuple[bytes, bytes] | None:
+    """Return salt and key id of a sealed database, None for a plain one, also of before the schema knew of sealing."""
+    if not db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'sealing'").get:
+        return None
+    found: list[Any] = db.execute("SELECT salt, key_id FROM sealing").fetchall()
+    return found[0] if found else None
+
+
+def unlock(db: apsw.Connection, key: SecretBytes | None, shown: object) -> KeySeal | None:
+    """Return the seal of a sealed database, None for a plain one. Changes nothing.
+
+    Raises `DataDirectoryError` when it is sealed and the key is missing or another one.
+    """
+    sealed = sealed_with(db)
+    if sealed is None:
+        return None
+    if key is None:
+        raise DataDirectoryError(
+            f"The secrets in {shown} are sealed and POSTROOM_SECRET_KEY is not set; set it to the key that they are"
+            " sealed with, or see `postroom rekey --help` for a lost key and the way back."
+        )
+    seal = _if_right(key, sealed)
+    if seal is None:
+        raise DataDirectoryError(
+            f"The secrets in {shown} are sealed with another key than POSTROOM_SECRET_KEY; set it to that key, or"
+            " change the key with `postroom rekey`."
+        )
+    return seal
+
+
+def begin(db: apsw.Connection, key: SecretBytes | None, found: KeySeal | None) -> Seal:
+    """Return the seal that a server works with; `found` is what `unlock` returned. Seals what is still plain.
+
+    Raises `apsw.Error`.
+    """
+    if key is None:
+        return PLAIN
+    plain = db.execute("SELECT count(*) FROM secret WHERE key_id IS NULL").get
+    if found is not None and not plain:
+        return found
+    seal = found or seal_of(key)
+    rows = [
+        _under(seal, row, SecretBytes(row.kept.value)) if row.kept.key_id is None else row
+        for row in _rows(db)
+    ]
+    _rewrite(db, rows, seal)
+    log.info("secrets that are sealed with POSTROOM_SECRET_KEY from now on: %d", plain)
+    return seal
+
+
+def left_closed(db: apsw.Connection) -> Seal:
+    """Return the seal for a command that needs no secret: it opens and writes none of a sealed database."""
+    return NoSeal(closed=sealed_with(db) is not None)
+
+
+# -- another key --------------------------------------------------------------------------------------------
+def reseal(
+    db: apsw.Connection,
+    old: SecretBytes | None,
+    new: SecretBytes | None,
+    shown: object,
+    *,
+    forget: bool = False,
+) -> Resealed:
+    """Put every secret under the key `new`, None for none; `old` is the one that they are sealed with.
+
+    With `forget`, those are removed that neither key opens: the only thing that is left to do without their key. What
+    was done already changes nothing. Raises `apsw.Error`, and `DataDirectoryError` when it cannot be done; nothing is
+    changed then.
+    """
+    sealed = sealed_with(db)
+    if sealed is None:
+        raise DataDirectoryError(
+            f"The secrets in {shown} are not sealed; a start with POSTROOM_SECRET_KEY seals them."
+        )
+    done = None if new is None else _if_right(new, sealed)
+    seal = done or (None if old is None else _if_right(old, sealed))
+    if seal is None and old is not None:
+        raise DataDirectoryError(
+            f"The secrets in {shown} are sealed with another key than the old one given."
+        )
+    if seal is None and not forget:
+        raise DataDirectoryError(f"The secrets in {shown} are sealed with another key, which was not given.")
+    rows = _rows(db)
+    opened = [(row, _opened(row, seal)) for row in rows]
+    gone = [row for row, secret in opened if secret is None]
+    if gone and not forget:
+        raise DataDirectoryError(
+            f"The secret {gone[0].name} of inbox {gone[0].inbox_id} cannot be read, because {CHANGED}; with --forget"
+            " as well, `postroom rekey` removes it."
+        )
+    if done is not None and not gone:
+        return Resealed(len(rows), sealed=True, changed=False)
+    to = None if new is None else seal_of(new)
+    kept = [_under(to or PLAIN, row, secret) for row, secret in opened if secret is not None]
+    forgotten = tuple((_slug(db, row.inbox_id), row.name) for row in gone)
+    _rewrite(db, kept, to)
+    return Resealed(len(kept), sealed=to is not None, forgotten=forgotten)
+
+
+def _if_right(key: SecretBytes, sealed: tuple[bytes, bytes]) -> KeySeal | None:
+    """Return the seal of a key when it is the one that the database is sealed with."""
+    salt, key_id = sealed
+    seal = seal_of(key, salt)
+    return seal if seal.key_id == key_id else None
+
+
+# -- rows -----------------------------------------------------------------------------------------------------
+def _rows(db: apsw.Connection) -> list[_Row]:
+    found: list[Any] = db.execute("SELECT inbox_id, name, value, key_id, added_at FROM secret").fetchall()
+    return [_Row(inbox_id, name, Kept(value, key_id), at) for inbox_id, name, value, key_id, at in found]
+
+
+def _slug(db: apsw.Connection, inbox_id: int) -> str:
+    return str(db.execute("SELECT slug FROM inbox WHERE inbox_id = ?", (inbox_id,)).get or inbox_id)
+
+
+def _opened(row: _Row, seal: KeySeal | None) -> SecretBytes | None:
+    """Return a row's secret, None when it does not open. A plain one beside sealed ones was put there by a person."""
+    if row.kept.key_id is None:
+        return SecretBytes(row.kept.value)
+    return None if seal is None else seal.opened(row.inbox_id, row.name, row.kept)
+
+
+def _under(seal: Seal, row: _Row, secret: SecretBytes) -> _Row:
+    return msgspec.structs.replace(row, kept=seal.keep(row.inbox_id, row.name, secret))
+
+
+def _rewrite(db: apsw.Connection, rows: Sequence[_Row], seal: KeySeal | None) -> None:
+    """Replace all secrets, in one transaction, leaving nothing of the old rows in the database and its log."""
+    db.pragma("secure_delete", True)
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            _write(db, rows, seal)
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+    finally:
+        db.pragma("secure_delete", False)
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def _write(db: apsw.Connection, rows: Sequence[_Row], seal: KeySeal | None) -> None:
+    db.execute("DELETE FROM secret; DELETE FROM sealing").fetchall()
+    db.executemany(
+        "INSERT INTO secret (inbox_id, name, value, key_id, added_at) VALUES (?, ?, ?, ?, ?)",
+        ((row.inbox_id, row.name, row.kept.value, row.kept.key_id, row.added_at) for row in rows),
+    )
+    if seal is not None:
+        db.execute("INSERT INTO sealing VALUES (1, ?, ?)", (seal.salt, seal.key_id)).fetchall()
+    db.execute("UPDATE server SET commits = commits + 1").fetchall()

@@ -1,0 +1,63 @@
+"""Wrong tokens, by the address that they came from: how many are answered, and what is said of them in the log.
+
+Owns the counts, in memory only. A token cannot be guessed (`actors/tokens.py`), so this is no lock on a door: it tells
+a client that keeps coming with a revoked token to slow down, and keeps its noise out of the log. A valid token is never
+refused here, whoever else shares its address: nobody can lock a colleague out by sending nonsense.
+"""
+
+from collections.abc import Callable
+
+import structlog
+import trio
+
+from web.addresses import shared_by
+from web.errors import ApiError, unauthenticated
+from web.rates import MAX_BUCKETS, SECONDS_PER_MINUTE, Rates
+
+MAX_LINES_PER_MINUTE = 60
+"""Lines in the log about wrong tokens, from however many addresses. It bounds also what is remembered for them."""
+
+UNKNOWN = "unknown"
+"""What peers without an address are counted as, all together."""
+
+log = structlog.get_logger("postroom.web")
+
+
+class WrongTokens:
+    """Counts wrong tokens and decides what their senders are told."""
+
+    def __init__(
+        self, clock: Callable[[], float] = trio.current_time, max_addresses: int = MAX_BUCKETS
+    ) -> None:
+        """`clock` gives seconds, never going backwards. Of more addresses the one seen longest ago is forgotten."""
+        self._clock = clock
+        self._rates: Rates[str] = Rates(clock, max_addresses)
+        self._told: dict[str, float] = {}  # counted address → when a line told of it, the oldest first
+        self._untold = 0  # wrong tokens from anywhere since the last line
+
+    def refusal(self, address: str | None, per_minute: int) -> ApiError:
+        """Count one wrong token and return the refusal: `unauthenticated`, or `rate_limited` when the address has sent
+        `per_minute` lately. 0: there is no limit.
+        """
+        counted = UNKNOWN if address is None else shared_by(address)
+        wait = self._rates.take(counted, per_minute) if per_minute else None
+        self._tell(counted)
+        if wait is None:
+            return unauthenticated(sent=True)
+        return ApiError("rate_limited", "Too many wrong tokens came from this address.", retry_after=wait)
+
+    def _tell(self, counted: str) -> None:
+        """Log it, at most once a minute for each address. Never the token, which may be a slip of the pen away from a
+        valid one.
+        """
+        now = self._clock()
+        self._untold += 1
+        for known, told_at in list(self._told.items()):
+            if now - told_at < SECONDS_PER_MINUTE:
+                break
+            del self._told[known]
+        if counted in self._told or len(self._told) >= MAX_LINES_PER_MINUTE:
+            return
+        self._told[counted] = now
+        log.warning("a wrong token was refused", address=counted, since_last_line=self._untold)
+        self._untold = 0
