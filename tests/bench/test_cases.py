@@ -22,6 +22,7 @@ SMALL = Effort(
 
 FIGURES = {
     "ingest": {"ingest.rate", "ingest.p50", "ingest.p99", "ingest.cpu"},
+    "signing": {"signing.hmac", "signing.ed25519", "signing.ecdsa"},
     "waits": {"waits.memory", "streams.memory", "waits.idle_cpu", "waits.back", "waits.descriptors_back"},
     "wakeup": {"wakeup.p50", "wakeup.p99"},
     "fanout": {"fanout.sender", "fanout.others", "fanout.each_wait"},

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.bench.cases import fanout, ingest, mcp, pages, signing, waits, wakeup
+from tests.bench.cases import fanout, ingest, matching, mcp, pages, signing, waits, wakeup
 from tests.bench.figures import Figure
 from tests.bench.harness import Bench
 
@@ -14,4 +14,5 @@ CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     fanout.NAME: fanout.measure,
     pages.NAME: pages.measure,
     mcp.NAME: mcp.measure,
+    matching.NAME: matching.measure,
 }

@@ -1,0 +1,141 @@
+"""Draining an inbox against a cursor that the server owns (surface, section 7; contract `pull_inbox`). Pure functions.
+
+A reader's state is one number and some exceptions: everything up to `ack_cursor` is acknowledged, and so is what stands
+in `acked`, runs of seqs above it that were acknowledged one by one. Serving is another matter: `served_high` says how
+far the reader has looked without a break, and bounds what an acknowledgement by cursor may pass.
+
+A pull is: acknowledge first, then look at a window of rows above the floor. All rows of the window count, also those
+that its reader may not see: a filtered row that did not count would be looked at again for ever.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+MAX_RUNS = 4_096
+"""Runs of acknowledged seqs above the cursor: whoever acknowledges everything but the oldest message makes one each."""
+
+
+class Run(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The seqs `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+
+class Reader(msgspec.Struct, frozen=True):
+    """Where one reader of an inbox is. `acked`: runs above `ack_cursor`, ascending, never touching each other."""
+
+    ack_cursor: int = 0
+    served_high: int = 0
+    acked: tuple[Run, ...] = ()
+
+    def has_acked(self, seq: int) -> bool:
+        """Whether a seq is acknowledged, by cursor or by itself."""
+        return seq <= self.ack_cursor or any(run.low <= seq <= run.high for run in self.acked)
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """What draining looks at of an entry: `shown` is whether its reader may see it and it has not expired."""
+
+    seq: int
+    score: float
+    shown: bool
+
+
+class Window(msgspec.Struct, frozen=True):
+    """What a pull has looked at: `items` are the seqs to serve, best first; `reader` is the state after it."""
+
+    items: tuple[int, ...]
+    window_high: int
+    has_more: bool
+    reader: Reader
+
+
+NextSeq = Callable[[int], int]
+"""Returns the first retained seq after one, or one past the latest when there is none."""
+
+
+def acknowledge(reader: Reader, ack: int, ahead: Sequence[int], next_seq: NextSeq) -> Reader:
+    """Return the reader after an acknowledgement by cursor.
+
+    `ahead`: the first rows above its cursor, as many as a window may have. It goes no further than they do, or than was
+    served; a low or late one changes nothing.
+    """
+    examined = ahead[-1] if ahead else reader.ack_cursor
+    ceiling = max(reader.served_high, examined)
+    return fold(advanced(reader, max(reader.ack_cursor, min(ack, ceiling))), next_seq)
+
+
+def acknowledge_each(reader: Reader, seqs: Iterable[int], next_seq: NextSeq) -> Reader:
+    """Return the reader after acknowledgements one by one, of retained seqs. Raises `TooManyRuns`."""
+    runs = _joined([*reader.acked, *(Run(seq, seq) for seq in seqs if seq > reader.ack_cursor)])
+    folded = fold(msgspec.structs.replace(reader, acked=runs), next_seq)
+    if len(folded.acked) > MAX_RUNS:
+        raise TooManyRuns(next_seq(folded.ack_cursor))
+    return folded
+
+
+class TooManyRuns(Exception):
+    """The reader leaves too many holes; `oldest` is the seq to acknowledge first."""
+
+    def __init__(self, oldest: int) -> None:
+        super().__init__(f"seq {oldest} is still not acknowledged")
+        self.oldest = oldest
+
+
+def fold(reader: Reader, next_seq: NextSeq) -> Reader:
+    """Return the reader with its cursor moved over all that follows it without a break: seqs acknowledged one by one,
+    and seqs that are retained no longer.
+    """
+    cursor, runs = reader.ack_cursor, list(reader.acked)
+    while True:
+        gone = next_seq(cursor) - 1
+        if runs and runs[0].low <= gone + 1:
+            cursor = max(gone, runs.pop(0).high)
+        elif gone > cursor:
+            cursor = gone
+        else:
+            break
+    if cursor == reader.ack_cursor:
+        return reader
+    return msgspec.structs.replace(reader, ack_cursor=cursor, acked=tuple(runs))
+
+
+def advanced(reader: Reader, cursor: int) -> Reader:
+    """Return the reader with a higher cursor; runs that it reaches are cut or go."""
+    if cursor <= reader.ack_cursor:
+        return reader
+    runs = tuple(Run(max(run.low, cursor + 1), run.high) for run in reader.acked if run.high > cursor)
+    return msgspec.structs.replace(reader, ack_cursor=cursor, acked=runs)
+
+
+def look(reader: Reader, since: int | None, rows: Sequence[Row], *, has_more: bool) -> Window:
+    """Return the window of a pull.
+
+    `rows`: those above the floor (`floor`), in order, as many as the window may have. Acknowledged rows are left out
+    unless `since` asks for them. What was never looked at stays so: a window that begins above it serves, and does not
+    raise `served_high`.
+    """
+    high = rows[-1].seq if rows else reader.ack_cursor
+    wanted = [row for row in rows if row.shown and (since is not None or not reader.has_acked(row.seq))]
+    wanted.sort(key=lambda row: (-row.score, row.seq))
+    if floor(reader, since) <= max(reader.ack_cursor, reader.served_high) and high > reader.served_high:
+        reader = msgspec.structs.replace(reader, served_high=high)
+    return Window(tuple(row.seq for row in wanted), high, has_more, reader)
+
+
+def floor(reader: Reader, since: int | None) -> int:
+    """Return the seq after which a pull looks."""
+    return reader.ack_cursor if since is None else since
+
+
+def _joined(runs: list[Run]) -> tuple[Run, ...]:
+    """Return runs in order, those that overlap or touch made one."""
+    joined: list[Run] = []
+    for run in sorted(runs, key=lambda run: run.low):
+        if joined and run.low <= joined[-1].high + 1:
+            joined[-1] = Run(joined[-1].low, max(joined[-1].high, run.high))
+        else:
+            joined.append(run)
+    return tuple(joined)
