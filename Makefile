@@ -47,6 +47,9 @@ clean: ## Remove what make has installed (not the data)
 
 # -- set-up -----------------------------------------------------------------------------------------------------
 
+# Installing builds the package, and the build generates the gRPC messages.
+GENERATED_FROM := hatch_build.py web/grpc/postroom/v1/inbox.proto
+
 # Debian splits ensurepip off its Python, hence the second try.
 $(VENV)/pyvenv.cfg:
 	@[ -n "$(PYTHON)" ] || { echo "Postroom needs Python 3.11 or newer." >&2; exit 1; }
@@ -54,12 +57,12 @@ $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { $(ROOT) apt-get update -qq; \
 	  $(ROOT) apt-get install -qq -y python3-venv >/dev/null; $(PYTHON) -m venv --clear $(VENV); }
 
-$(VENV)/run.stamp: pyproject.toml | $(VENV)/pyvenv.cfg
+$(VENV)/run.stamp: pyproject.toml $(GENERATED_FROM) | $(VENV)/pyvenv.cfg
 	@echo "Installing Postroom"
 	@$(PIP) --editable .
 	@touch $@
 
-$(VENV)/dev.stamp: pyproject.toml | $(VENV)/pyvenv.cfg
+$(VENV)/dev.stamp: pyproject.toml $(GENERATED_FROM) | $(VENV)/pyvenv.cfg
 	@echo "Installing Postroom with what its tests need"
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp

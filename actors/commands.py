@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from actors.fanout import Ticket
-from storage.records import InboxRecord, InboxSettings, Secret
+from storage.mail_records import SELF, Delivered
+from storage.records import InboxRecord, InboxSettings, Secret, TokenRecord
 
 
 class Refusal(Exception):
@@ -27,6 +28,10 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     """A message before its inbox has numbered it. Field meanings as in `storage.records.NewEntry`.
 
     `dedupe_key` is set only for verified messages with a delivery id, so that nobody unverified can burn one.
+
+    For mail: `delivery` is the delivery record of what is sent to the agent whose private inbox this is; after
+    `expires_at` draining passes the message over; `recipients` are other inboxes that it is still to be delivered to,
+    which the router does. Whoever it is sent to gets a receipt.
     """
 
     id: bytes
@@ -39,18 +44,35 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     event_type: str
     verified: int
     dedupe_key: bytes | None = None
+    delivery: bytes | None = None
+    expires_at: int | None = None
+    recipients: tuple[int, ...] = ()
+
+
+class Once(msgspec.Struct, frozen=True, gc=False):
+    """A request that its sender may repeat: `key` is the sender's, `request` a hash of what it asks for.
+
+    `sender` is the id of the sender's own inbox.
+    """
+
+    sender: int
+    key: bytes
+    request: bytes
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):
     """Append a message, or recognise it as one seen within the window. Outcome: `Appended`, or
     `Refusal("insufficient_storage")` when the inbox is at a limit and its policy is to refuse.
 
-    `ticket` is open until the sender has been answered; crowds are woken after that.
+    `ticket` is open until the sender has been answered; crowds are woken after that. `once`: the same request of the
+    same sender is answered with the first one's place, in whatever inbox that is; another request with its key is
+    `Refusal("conflict")`.
     """
 
     draft: Draft
     dedupe_window_us: int = 0
     ticket: Ticket | None = None
+    once: Once | None = None
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
@@ -59,6 +81,85 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     id: bytes
     seq: int
     duplicate: bool
+
+
+class DeliveryDraft(msgspec.Struct, frozen=True, gc=False):
+    """A delivery before the recipient's inbox has numbered it; its fields are those of
+    `storage.mail_records.NewDelivery`.
+    """
+
+    mid: int
+    event_type: str
+    verified: int
+    size: int
+    origin: int
+    expires_at: int | None
+    delivery: bytes
+
+
+class Deliver(msgspec.Struct, frozen=True, gc=False):
+    """Deliver messages that are at home elsewhere to a private inbox, which never refuses one.
+
+    Outcome: a tuple with the seq of each, None for those that were skipped: delivered before, at home there, or gone.
+    """
+
+    drafts: tuple[DeliveryDraft, ...]
+
+
+class Pull(msgspec.Struct, frozen=True):
+    """Acknowledge, and look at a window of a private inbox, in one transaction (surface, section 7). Outcome: `Pulled`.
+
+    `since`, `ack` and `limit` are the caller's, `max_batch` is the server's cap. `visible`: the slugs that the caller
+    may read; None means every webhook and topic inbox. Bodies up to `body_limit` bytes come along. The window ends
+    before the row with which the page would pass `byte_budget`; one that is served fits always. `measure` says what a
+    row takes in the page, in bytes: it is pure and runs on a thread of the store. Without it rows are taken by weight.
+    """
+
+    ack: int | None
+    since: int | None
+    limit: int | None
+    max_batch: int
+    visible: frozenset[str] | None
+    body_limit: int
+    byte_budget: int
+    measure: Callable[[Delivered], int] | None = None
+    reader: str = SELF
+
+
+class Pulled(msgspec.Struct, frozen=True):
+    """What a pull answers. `rows`: what is served, best first. `cursor`: everything up to it is acknowledged.
+
+    `window_high`: how far may be acknowledged next. `has_more`: there is a row above that. `epoch`: the inbox's.
+    """
+
+    rows: list[Delivered]
+    cursor: int
+    window_high: int
+    has_more: bool
+    epoch: str
+
+
+class Served(msgspec.Struct, frozen=True, gc=False):
+    """Note how far a reader has looked without a break. Outcome: None. It never moves back."""
+
+    high: int
+    reader: str = SELF
+
+
+class AckEach(msgspec.Struct, frozen=True, gc=False):
+    """Acknowledge messages one by one. Outcome: `AckedEach`, or `Refusal("conflict")` if that leaves too many holes."""
+
+    seqs: tuple[int, ...]
+    reader: str = SELF
+
+
+class AckedEach(msgspec.Struct, frozen=True):
+    """What became of acknowledgements, by seq: done now, done before, not in the inbox. `cursor` as in `Pulled`."""
+
+    acked: tuple[int, ...]
+    already: tuple[int, ...]
+    unknown: tuple[int, ...]
+    cursor: int
 
 
 class ChangeInbox(msgspec.Struct, frozen=True):
@@ -104,24 +205,49 @@ class Retain(msgspec.Struct, frozen=True):
 
 
 class DeleteInbox(msgspec.Struct, frozen=True):
-    """Delete the inbox. Outcome: None. Every later command of the mailbox meets `InboxGone`."""
+    """Delete the inbox, and an agent with its own one. Outcome: None. Every later command of the mailbox meets
+    `InboxGone`. `revoked`: tokens that go with it, as they are to be stored.
+    """
+
+    revoked: tuple[TokenRecord, ...] = ()
 
 
-Command = Append | ChangeInbox | PutSecret | DropSecret | Purge | Erase | Retain | DeleteInbox
+Command = (
+    Append
+    | Deliver
+    | Pull
+    | Served
+    | AckEach
+    | ChangeInbox
+    | PutSecret
+    | DropSecret
+    | Purge
+    | Erase
+    | Retain
+    | DeleteInbox
+)
 Outcome = Any
 __all__ = [
+    "AckEach",
+    "AckedEach",
     "Append",
     "Appended",
     "ChangeInbox",
     "Command",
     "DeleteInbox",
+    "Deliver",
+    "DeliveryDraft",
     "Draft",
     "DropSecret",
     "Erase",
     "InboxRecord",
+    "Once",
     "Outcome",
+    "Pull",
+    "Pulled",
     "Purge",
     "PutSecret",
     "Refusal",
     "Retain",
+    "Served",
 ]

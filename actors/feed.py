@@ -48,6 +48,12 @@ class Feed:
         """Whether reading may find something that was not there when the last read began."""
         return self._live is None or self._live.ended or self._live.version != self._version
 
+    def attach(self) -> None:
+        """Attach the watcher, for those who look elsewhere than `read` does: every matching commit wakes it from here
+        on. Raises `InboxQuarantined`, `InboxStopped`.
+        """
+        self._version = self._attached().version
+
     async def read(self, query: PageQuery) -> tuple[Page, list[TailEntry]]:
         """Return what lies after `query.after` at this moment, with the entries of the tail if they came from there.
 

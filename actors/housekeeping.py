@@ -29,6 +29,9 @@ DUE_INBOXES = 256
 """Inboxes looked up at a time: their ids are all that is read."""
 ROUND_SECONDS = 60.0
 """Without a nudge, look once a minute."""
+HELD_SECONDS = 2.0
+"""So long after a nudge, look once more: what was not routed yet was left, and the router writes down once a second how
+far it is."""
 DEDUPE_WINDOW_MAX_SECONDS = 7 * 86_400
 """The longest dedupe window that an inbox may have; older keys serve nobody. Providers retry for at most three days."""
 
@@ -38,8 +41,17 @@ log = structlog.get_logger("postroom.housekeeping")
 class Housekeeper:
     """Sweeps when nudged and once a minute, and calls inboxes whose oldest entry has come of age."""
 
-    def __init__(self, store: Log, registry: Registry, tokens: TokenBook, clock: Callable[[], int]) -> None:
-        """`clock` gives µs since the epoch."""
+    def __init__(
+        self,
+        store: Log,
+        registry: Registry,
+        tokens: TokenBook,
+        clock: Callable[[], int],
+        *,
+        routing: bool = False,
+    ) -> None:
+        """`clock` gives µs since the epoch. `routing`: there is a router, and what it has not come to yet stays."""
+        self._routing = routing
         self._store = store
         self._registry = registry
         self._tokens = tokens
@@ -53,6 +65,7 @@ class Housekeeper:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep house until cancelled."""
         task_status.started()
+        nudged = False
         while True:
             try:
                 await self.call_due()
@@ -62,8 +75,9 @@ class Housekeeper:
                 return
             except StorageError as error:
                 log.warning("housekeeping failed and will be tried again", error=type(error).__name__)
-            with trio.move_on_after(ROUND_SECONDS):
+            with trio.move_on_after(HELD_SECONDS if nudged else ROUND_SECONDS):
                 await self._nudged.wait()
+            nudged = self._nudged.is_set()
             self._nudged = trio.Event()
 
     async def call_due(self) -> int:
@@ -96,7 +110,9 @@ class Housekeeper:
         rows = 0
         horizon = self._clock() - DEDUPE_WINDOW_MAX_SECONDS * 1_000_000
         while True:
-            swept = await self._store.commit(SweepSlice(SLICE_ROWS, SLICE_BYTES, horizon))
+            swept = await self._store.commit(
+                SweepSlice(SLICE_ROWS, SLICE_BYTES, horizon, routed_only=self._routing)
+            )
             rows += swept.rows
             if not swept.more:
                 return rows

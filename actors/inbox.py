@@ -19,7 +19,7 @@ from actors.commands import Append, Erase
 from actors.directory import Directory
 from actors.live import Live
 from actors.options import ActorOptions
-from actors.turn import Turn, TurnResult
+from actors.turn import GROWING, Turn, TurnResult, lane_of
 from storage.errors import (
     Fenced,
     InboxGone,
@@ -28,7 +28,7 @@ from storage.errors import (
     StorageFull,
     UnitFailed,
 )
-from storage.protocols import Lane, Log
+from storage.protocols import Log
 from storage.records import Head, Retention
 
 TURN_COMMANDS = 64
@@ -150,8 +150,7 @@ class InboxActor:
     async def _take_turn(self, batch: list[Envelope]) -> bool:
         """Run one turn and apply it; False when the inbox is gone."""
         commands = tuple(envelope.command for envelope in batch)
-        lane = Lane.ANSWERS if commands else Lane.HOUSEKEEPING
-        turn = Turn(self.inbox_id, self._head, commands, self._retention, lane)
+        turn = Turn(self.inbox_id, self._head, commands, self._retention, lane_of(commands))
         try:
             # The one shield without a deadline: the writer always answers, and a turn's outcome must be applied.
             with trio.CancelScope(shield=True):
@@ -167,7 +166,7 @@ class InboxActor:
         except UnitFailed as failure:
             return await self._isolate(batch, failure)
         except StorageFull as full:
-            return await self._without_appends(batch, full)
+            return await self._without_growth(batch, full)
         except StorageError as error:
             if isinstance(error, OutcomeUnknown):
                 self._head = None  # the row decides, the next turn reads it
@@ -177,15 +176,15 @@ class InboxActor:
             return True
         return self._apply(batch, result)
 
-    async def _without_appends(self, batch: list[Envelope], full: StorageFull) -> bool:
-        """Answer the appends that a full store refused, and take a turn with the rest: what frees space must not stand
+    async def _without_growth(self, batch: list[Envelope], full: StorageFull) -> bool:
+        """Answer the messages that a full store refused, and take a turn with the rest: what frees space must not stand
         behind what needs it.
         """
-        appends = [envelope for envelope in batch if isinstance(envelope.command, Append)]
-        rest = [envelope for envelope in batch if not isinstance(envelope.command, Append)]
+        growing = [envelope for envelope in batch if isinstance(envelope.command, GROWING)]
+        rest = [envelope for envelope in batch if not isinstance(envelope.command, GROWING)]
         self._more_to_drop = False
-        _answer_all(appends or rest, partial(StorageFull, *full.args))
-        return await self._take_turn(rest) if appends and rest else True
+        _answer_all(growing or rest, partial(StorageFull, *full.args))
+        return await self._take_turn(rest) if growing and rest else True
 
     async def _isolate(self, batch: list[Envelope], failure: UnitFailed) -> bool:
         """Run the commands of a failed group one by one, so that only the guilty caller hears of it (S18)."""
@@ -222,7 +221,7 @@ class InboxActor:
             self._on_garbage()
         if head is not None:
             erased = [envelope.command.seq for envelope in batch if isinstance(envelope.command, Erase)]
-            self.live.committed(head, result.entries, erased, tickets)
+            self.live.committed(head, result.entries, erased, tickets, result.deliveries)
             return True
         self._directory.forget(self.inbox_id)
         self.live.deleted()

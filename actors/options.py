@@ -11,7 +11,10 @@ class ActorOptions(msgspec.Struct, frozen=True, kw_only=True):
     `idle_seconds`: how long an actor without work stays. `crashes_allowed` in `crash_window_seconds`: one more
     puts the inbox into quarantine (study, S18). `known_inboxes`: settings kept in memory, least used go first.
     `tail_bytes`: newest entries of all inboxes kept in memory to answer waits from; bodies over `tail_body_bytes`
-    are not, because no page shows them.
+    are not, because no page shows them. `pull_max_batch`: rows in the window of a pull.
+    `beacons_per_agent`, `beacon_terms`: more beacons, or words in one, are interests of nobody; they bound matching.
+    `route_recipients`: agents that one message reaches through beacons; it bounds what one sender can cause.
+    `beacon_deliveries_per_day`: what one beacon may bring in a UTC day, before it buries all others.
     """
 
     mailbox_slots: int = 64
@@ -21,3 +24,8 @@ class ActorOptions(msgspec.Struct, frozen=True, kw_only=True):
     known_inboxes: int = 16_384
     tail_bytes: int = 64 * 1024 * 1024
     tail_body_bytes: int = 16_384
+    pull_max_batch: int = 100
+    beacons_per_agent: int = 100
+    beacon_terms: int = 32
+    route_recipients: int = 1_000
+    beacon_deliveries_per_day: int = 500

@@ -49,6 +49,7 @@ class Registry:
         self.fanout = Fanout()
         self.watching_ended = False
         self.on_garbage: Callable[[], None] = lambda: None
+        self.on_messages: Callable[[], None] = lambda: None
         self.restarts = 0
         self.peak_mailbox = 0
 
@@ -103,6 +104,20 @@ class Registry:
                 continue
         raise InboxStopped("the inbox could not take the command; nothing was changed")
 
+    async def tell(self, inbox_id: int, command: Command) -> None:
+        """Give a command to its inbox's actor; what becomes of it is not heard. Commands of one task keep their order.
+
+        Raises `InboxStopped` and `InboxQuarantined`: not done.
+        """
+        for _ in range(ASK_ATTEMPTS):
+            actor = self._find_or_start(inbox_id)
+            try:
+                await actor.post(Envelope(command))
+                return
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                continue
+        raise InboxStopped("the inbox could not take the command; nothing was changed")
+
     def live(self, inbox_id: int) -> Live:
         """Return what readers see of an inbox, starting its actor if need be. Synchronous.
 
@@ -152,7 +167,7 @@ class Registry:
                 self._store,
                 self._directory,
                 self._options,
-                Live(self.tails, self.fanout),
+                Live(self.tails, self.fanout, self._messages),
                 self._forget,
                 self._garbage,
             )
@@ -166,6 +181,9 @@ class Registry:
 
     def _garbage(self) -> None:
         self.on_garbage()
+
+    def _messages(self) -> None:
+        self.on_messages()
 
     async def _supervise(self, actor: InboxActor) -> None:
         """Run an actor to its end, whatever that is. An inbox that keeps failing ends alone, not with the others."""

@@ -9,6 +9,7 @@ import io
 
 import trio
 
+from actors.beacons import BeaconBook
 from actors.commands import (
     Append,
     Appended,
@@ -23,7 +24,10 @@ from actors.commands import (
 from actors.directory import Directory
 from actors.fanout import Ticket
 from actors.feed import Feed
+from actors.mail import Mail
+from actors.publishing import Publishing
 from actors.registry import Registry
+from actors.router import Router
 from actors.tail import TailEntry
 from actors.tokens import TokenBook
 from actors.units import CreateInbox, DiscardBody, Reading, StagePiece
@@ -49,11 +53,25 @@ DISCARD_SECONDS = 1.0
 class Service:
     """Inboxes, messages and tokens, for callers that know nothing of actors or storage."""
 
-    def __init__(self, log: Log, registry: Registry, directory: Directory, tokens: TokenBook) -> None:
+    def __init__(
+        self,
+        log: Log,
+        registry: Registry,
+        directory: Directory,
+        tokens: TokenBook,
+        mail: Mail,
+        beacons: BeaconBook,
+        publishing: Publishing,
+        router: Router,
+    ) -> None:
         self._log = log
         self._registry = registry
         self._directory = directory
         self.tokens = tokens
+        self.mail = mail
+        self.beacons = beacons
+        self.publishing = publishing
+        self._router = router
 
     @property
     def log(self) -> Log:
@@ -64,6 +82,11 @@ class Service:
     def registry(self) -> Registry:
         """The actors, for readiness and metrics."""
         return self._registry
+
+    @property
+    def router(self) -> Router:
+        """The router, for its figures."""
+        return self._router
 
     # -- finding ----------------------------------------------------------------------------------------
     async def find(self, slug: str) -> InboxRecord | None:
@@ -179,5 +202,9 @@ class Service:
         await self._registry.ask(inbox_id, Erase(seq))
 
     async def delete_inbox(self, inbox_id: int) -> None:
-        """Delete an inbox. Raises `InboxGone` when somebody else was faster."""
+        """Delete an inbox, with an agent's own one the agent too. Raises `InboxGone` when somebody else was faster."""
+        agent = self.mail.agents.of_inbox(inbox_id)
+        if agent is not None:
+            await self.mail.delete_agent(agent.agent_id)
+            return
         await self._registry.ask(inbox_id, DeleteInbox())

@@ -70,6 +70,12 @@ class Tail:
             self.drop_oldest()
         self._budget.note(self)
 
+    def skip(self, head: Head) -> None:
+        """Take a head whose newest entries are not known here: the tail begins behind them, with nothing."""
+        self.clear()
+        self.head = head
+        self.base = head.latest_seq
+
     def remove(self, seq: int) -> None:
         """Forget one entry whose content was erased; what is older goes with it, because a tail has no holes."""
         while self._entries and self._entries[0].row.seq <= seq:

@@ -9,8 +9,8 @@ import hashlib
 import hmac
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import msgspec
 import trio
@@ -50,9 +50,11 @@ class TokenBook:
         self._clock = clock
         self._by_hash: dict[bytes, TokenRecord] = {}
         self._by_id: dict[str, TokenRecord] = {}
+        self._ids_of_agent: dict[str, set[str]] = {}  # a token is bound for life
         self._used: dict[str, int] = {}
         self._watchers: dict[str, set[Watcher]] = {}
         self._changing = trio.Lock()
+        self.has_agent: Callable[[str], bool] = lambda agent_id: True
 
     async def load(self) -> None:
         """Read every token from the store; called once, before the first request."""
@@ -76,6 +78,12 @@ class TokenBook:
         token = self._by_id.get(token_id)
         return None if token is None else self._with_use(token)
 
+    def bound_to(self, agent_id: str) -> list[TokenRecord]:
+        """Return the tokens of an agent that are valid now."""
+        now = self._clock()
+        tokens = [self._by_id[token_id] for token_id in self._ids_of_agent.get(agent_id, ())]
+        return [token for token in tokens if token.expires_at is None or now < token.expires_at]
+
     def seconds_left(self, token: TokenRecord) -> float:
         """Return for how long a token is still valid by itself: infinite when it does not expire."""
         return math.inf if token.expires_at is None else (token.expires_at - self._clock()) / 1_000_000
@@ -90,12 +98,13 @@ class TokenBook:
         kind: TokenKind,
         *,
         inboxes: Iterable[str] | None,
+        agent: str | None = None,
         name: str | None = None,
         expires_at: int | None = None,
     ) -> tuple[TokenRecord, str]:
         """Return a new token with its text, neither stored nor valid yet. The text is kept nowhere.
 
-        `inboxes` None means all webhook and topic inboxes.
+        `inboxes` None means all webhook and topic inboxes. `agent`: the agent that it is bound to.
         """
         text = mint(kind)
         token = TokenRecord(
@@ -103,6 +112,7 @@ class TokenBook:
             hash=hash_token(text.encode()),
             kind=kind,
             inboxes=None if inboxes is None else tuple(inboxes),
+            agent=agent,
             name=name,
             created_at=self._clock(),
             expires_at=expires_at,
@@ -110,8 +120,12 @@ class TokenBook:
         return token, text
 
     async def create(self, token: TokenRecord) -> None:
-        """Store a drafted token; it is valid from here on. Raises as `Log.commit`."""
+        """Store a drafted token; it is valid from here on. Raises `Refusal("not_found")` when it is bound to an agent
+        that does not exist, and as `Log.commit`.
+        """
         async with self._changing:
+            if token.agent is not None and not self.has_agent(token.agent):
+                raise Refusal("not_found", "There is no such agent.", "agent")
             await self._commit(token)
 
     def took(self, token: TokenRecord) -> None:
@@ -137,6 +151,24 @@ class TokenBook:
             token = self._existing(token_id)
             self._keep_an_admin(token)
             await self._commit(msgspec.structs.replace(token, revoked_at=self._clock()))
+
+    @asynccontextmanager
+    async def revoking(self, agent_id: str) -> AsyncIterator[tuple[TokenRecord, ...]]:
+        """Revoke the tokens of an agent that is being deleted: they are given as they are to be stored, by what is done
+        inside, and count from its end. Nothing changes when that raises.
+        """
+        async with self._changing:
+            now = self._clock()
+            revoked = tuple(
+                msgspec.structs.replace(token, revoked_at=now)
+                for token in self._by_id.values()
+                if token.agent == agent_id
+            )
+            # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
+            with trio.CancelScope(shield=True):
+                yield revoked
+                for token in revoked:
+                    self._take(token)
 
     @contextmanager
     def watching(self, token: TokenRecord, watcher: Watcher) -> Iterator[None]:
@@ -202,6 +234,10 @@ class TokenBook:
             self._by_hash.pop(token.hash, None)
             self._by_id.pop(token.token_id, None)
             self._used.pop(token.token_id, None)
+            if token.agent is not None:
+                left = self._ids_of_agent.pop(token.agent, set()) - {token.token_id}
+                if left:
+                    self._ids_of_agent[token.agent] = left
             for watcher in list(self._watchers.get(token.token_id, ())):
                 watcher.end("revoked")
         else:
@@ -212,3 +248,5 @@ class TokenBook:
     def _keep(self, token: TokenRecord) -> None:
         self._by_hash[token.hash] = token
         self._by_id[token.token_id] = token
+        if token.agent is not None:
+            self._ids_of_agent.setdefault(token.agent, set()).add(token.token_id)

@@ -5,34 +5,47 @@ head it believes in; `Turn.run` is executed by the writer inside its transaction
 all or nothing. The actor has at most one turn in flight and applies the result in one synchronous step.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from actors import pulling
 from actors.commands import (
+    AckEach,
     Append,
     ChangeInbox,
     Command,
     DeleteInbox,
+    Deliver,
     DropSecret,
     Erase,
+    Pull,
     Purge,
     PutSecret,
     Refusal,
     Retain,
+    Served,
 )
-from actors.rules import append, dropping, retention
+from actors.rules import append, delivering, dropping, retention
 from storage.errors import Fenced, InboxGone
+from storage.mail_records import NewDelivery
 from storage.protocols import Lane, Tx
 from storage.records import Head, InboxRecord, NewEntry, Retention
 
 ROW_OVERHEAD_BYTES = 1_024
 """About what one entry costs besides its body: headers, index rows, the dedupe key."""
 
+DELIVERY_BYTES = 256
+"""About what one delivery costs: an entry, its index rows and its delivery record."""
+
+GROWING = (Append, Deliver)
+"""Commands that store something new: a full store refuses them, and all others run."""
+
 
 class TurnResult(msgspec.Struct, frozen=True):
-    """What a turn did: the head after it, one outcome per command (a value or an exception), what is new.
+    """What a turn did: the head after it, one outcome per command (a value or an exception), what is new: `entries` of
+    messages that are at home here, and `deliveries`.
 
     `head` is None when the inbox was deleted by this turn. `record` is set when name, settings or secrets changed.
     `retention` is the one in force after it. `dropped`: rows were left for the sweep; `more`: another turn has more to
@@ -46,6 +59,7 @@ class TurnResult(msgspec.Struct, frozen=True):
     retention: Retention
     dropped: bool = False
     more: bool = False
+    deliveries: Sequence[NewDelivery] = ()
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -62,17 +76,13 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def cost(self) -> int:
-        """About how many bytes the turn writes."""
-        return sum(
-            ROW_OVERHEAD_BYTES + (len(command.draft.body) if command.draft.body else 0)
-            for command in self.commands
-            if isinstance(command, Append)
-        )
+        """About how many bytes the turn writes; for pulls, about how many it reads."""
+        return sum(map(_cost, self.commands))
 
     @property
     def grows(self) -> bool:
-        """Whether it stores messages. A turn without appends runs on a full disk, too."""
-        return any(isinstance(command, Append) for command in self.commands)
+        """Whether it stores messages. A turn without them runs on a full disk, too."""
+        return any(isinstance(command, GROWING) for command in self.commands)
 
     def run(self, tx: Tx) -> TurnResult:
         """Decide and write. Raises `Fenced` when the believed head is not the stored one, and `InboxGone`."""
@@ -92,8 +102,34 @@ class Turn(msgspec.Struct, frozen=True):
             tx.advance(self.inbox_id, stored, work.head)
         record = tx.inbox(self.inbox_id) if work.record_changed and work.head is not None else None
         return TurnResult(
-            work.head, work.outcomes, work.entries, record, work.retention, work.left_rows, more
+            work.head,
+            work.outcomes,
+            work.entries,
+            record,
+            work.retention,
+            work.left_rows,
+            more,
+            work.deliveries,
         )
+
+
+def lane_of(commands: Sequence[Command]) -> Lane:
+    """Return the lane in which a turn with these commands waits: somebody's answer goes first."""
+    if not commands:
+        return Lane.HOUSEKEEPING
+    deliveries = all(isinstance(command, Deliver) for command in commands)
+    return Lane.DELIVERIES if deliveries else Lane.ANSWERS
+
+
+def _cost(command: Command) -> int:
+    match command:
+        case Append():
+            return ROW_OVERHEAD_BYTES + (len(command.draft.body) if command.draft.body else 0)
+        case Deliver():
+            return DELIVERY_BYTES * len(command.drafts)
+        case Pull():
+            return ROW_OVERHEAD_BYTES * command.max_batch
+    return 0
 
 
 def _runs(commands: tuple[Command, ...]) -> Iterator[list[Command]]:
@@ -122,6 +158,7 @@ class _Work:
         self.left_rows = False
         self.outcomes: list[Any] = []
         self.entries: list[NewEntry] = []
+        self.deliveries: list[NewDelivery] = []
         self.record_changed = False
 
     def perform(self, run: list[Command]) -> None:
@@ -143,14 +180,31 @@ class _Work:
             if command.dedupe_window_us and command.draft.dedupe_key is not None
         }
         seen = self.tx.seen(self.inbox_id, list(keys)) if keys else {}
-        plan = append.decide(head, seen, appends, self.tx.now(), self.retention)
+        onces = {(once.sender, once.key) for command in appends if (once := command.once) is not None}
+        found = {of: self.tx.sent(*of) for of in onces} if onces else {}
+        sent = {of: answer for of, answer in found.items() if answer is not None}
+        plan = append.decide(head, seen, appends, self.tx.now(), self.retention, sent, self.inbox_id)
         if plan.entries:
-            self.tx.append(self.inbox_id, head.epoch, plan.entries)
+            mids = self.tx.append(self.inbox_id, head.epoch, plan.entries)
             if plan.remember:
                 self.tx.remember(self.inbox_id, plan.remember)
+            for place, recipients in plan.recipients:
+                self.tx.add_recipients(mids[place], recipients)
+            for (sender, key), answer in plan.sent:
+                self.tx.remember_sent(sender, key, answer)
             self.head = plan.head
             self.entries.extend(plan.entries)
         self.outcomes.extend(plan.outcomes)
+
+    def _deliver(self, head: Head, command: Deliver) -> tuple[int | None, ...]:
+        tx, drafts = self.tx, command.drafts
+        undelivered = tx.undelivered(self.inbox_id, [draft.mid for draft in drafts])
+        plan = delivering.decide(head, undelivered, drafts, tx.now(), self.retention)
+        if plan.deliveries:
+            tx.deliver(self.inbox_id, plan.deliveries)
+            self.head = plan.head
+            self.deliveries.extend(plan.deliveries)
+        return plan.seqs
 
     def _retain(self, head: Head, kept: Retention) -> None:
         """Put another retention in force: the oldest entry may come of age at another time."""
@@ -176,6 +230,14 @@ class _Work:
         """Carry out one change that is no append and return its outcome; a `Refusal` has changed nothing."""
         tx, inbox_id = self.tx, self.inbox_id
         match command:
+            case Deliver():
+                return self._deliver(head, command)
+            case Pull():
+                return pulling.pull(tx, inbox_id, command, tx.now())
+            case Served(high, reader):
+                return pulling.note_served(tx, inbox_id, reader, high, head.latest_seq)
+            case AckEach():
+                return pulling.ack_each(tx, inbox_id, command, head)
             case ChangeInbox(change):
                 name, settings = change(tx.inbox(inbox_id))
                 tx.change_inbox(inbox_id, name, settings)
@@ -206,8 +268,10 @@ class _Work:
                 return None
             case Retain():
                 return None  # every turn lets go of what is too much at its end
-            case DeleteInbox():
+            case DeleteInbox(revoked):
                 tx.delete_inbox(inbox_id)
+                for token in revoked:
+                    tx.put_token(token)
                 self.head = None
                 self.left_rows = True
                 return None

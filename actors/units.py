@@ -95,18 +95,19 @@ class DiscardBody(msgspec.Struct, frozen=True):
 
 
 class SweepSlice(msgspec.Struct, frozen=True):
-    """Delete one bounded slice of what nobody can read any more."""
+    """Delete one bounded slice of what nobody can read any more. `routed_only`: as in `Tx.sweep`."""
 
     max_rows: int
     max_bytes: int
     forget_seen_before: int | None = None
+    routed_only: bool = False
     lane: Lane = Lane.HOUSEKEEPING
     cost: int = ADMIN_COST
     grows: bool = False
 
     def run(self, tx: Tx) -> Swept:
         """Sweep, and forget dedupe keys that are older than every window."""
-        swept = tx.sweep(self.max_rows, self.max_bytes)
+        swept = tx.sweep(self.max_rows, self.max_bytes, routed_only=self.routed_only)
         if self.forget_seen_before is not None and swept.rows < self.max_rows:
             forgotten = tx.forget_seen(self.forget_seen_before, self.max_rows - swept.rows)
             more = swept.more or forgotten == self.max_rows - swept.rows

@@ -1,17 +1,22 @@
-"""What a new data directory begins with: an admin token and, on loopback, the inbox `demo`. Also a lost token's cure.
+"""What a data directory begins with: an admin token, on loopback the inbox `demo`, the topic inbox `commons`. And the cure
+for a lost token.
 
 The decisions are plain functions of the tokens that exist. `serve`, `init` and `token reset-admin` make the
 same changes through the same units, each all or nothing in one transaction. A directory is new while no
-admin token was ever made in it; revoking the last one does not make it new again.
+admin token was ever made in it; revoking the last one does not make it new again. `commons` is made at every start that
+finds none: messages of agents without an address go there.
 """
 
 from collections.abc import Sequence
 
 import msgspec
+import structlog
 
+from actors.rules.scope import COMMONS
 from actors.tokens import hash_token, mint, new_token_id
-from actors.units import ADMIN_COST, Reading
+from actors.units import ADMIN_COST, CreateInbox, Reading
 from postroom.config import Config, ConfigError
+from storage.errors import StorageError
 from storage.protocols import Lane, Log, Tx
 from storage.records import InboxSettings, NewInbox, TokenRecord
 from storage.secret import SecretBytes
@@ -21,6 +26,8 @@ DEMO_SLUG = "demo"
 """
 
 ADMIN_TOKEN_NAME = "admin"  # noqa: S105 - the name of a token, not a token
+
+logger = structlog.get_logger("postroom")
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -90,6 +97,19 @@ async def found(log: Log, config: Config, now_us: int) -> Founded:
     if unit is not None:
         await log.commit(unit)
     return founded
+
+
+async def found_commons(store: Log, config: Config) -> None:
+    """Make the topic inbox `commons` unless there is an inbox of that name; the next start tries what fails now."""
+    try:
+        there = await store.read(Reading(lambda snapshot: snapshot.inboxes((COMMONS,), "", 1)))
+        if not there:
+            settings = InboxSettings(retention=config.retention)
+            await store.commit(CreateInbox(NewInbox(COMMONS, "topic", "Commons", settings)))
+        elif there[0].record.kind != "topic":
+            logger.warning("agents cannot publish to commons: the inbox of this name is no topic")
+    except StorageError as error:  # a full disk, say: the administrator must get in all the same
+        logger.warning("agents cannot publish to commons: it could not be made", error=type(error).__name__)
 
 
 def _admin(digest: bytes, now_us: int) -> TokenRecord:

@@ -1,20 +1,25 @@
 """A small synchronous client of the REST API, for the commands. It knows routes and errors, nothing of terminals.
 
 Answers are returned as the server's own bytes where a caller may want to pass them on unchanged (numbers and
-duplicate keys of a sender's JSON survive only so). Nothing is retried: a command says what happened and ends.
+duplicate keys of a sender's JSON survive only so). Nothing is retried: a command says what happened and ends. But for
+`drain`, which is for agents: it outlives a restart of the server (`postroom.draining`).
 """
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 import h11
 import httpx
 
+from postroom.deliveries import Page, page_of
 from postroom.sse import Event, EventReader, NoEventStream
+
+if TYPE_CHECKING:
+    from postroom.draining import Budget, Drained, Handler
 
 CONNECT_SECONDS = 5.0
 """To reach a server: on one's own machine or network an answer comes at once or not at all."""
@@ -73,12 +78,22 @@ Params = list[tuple[str, str | int | float | bool | None]]
 class Client:
     """A connection to one server. Use it as a context manager."""
 
-    def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None) -> None:
-        """`url` is the server's base URL. `token` goes to `/v1` only, never along with a message that is sent."""
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        transport: httpx.BaseTransport | None = None,
+        *,
+        read_seconds: float = READ_SECONDS,
+    ) -> None:
+        """`url` is the server's base URL. `token` goes to `/v1` only, never along with a message that is sent.
+
+        `read_seconds`: the longest silence in an answer; no longer to connect, either.
+        """
         self.url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         agent = {"User-Agent": USER_AGENT}
-        timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+        timeout = httpx.Timeout(read_seconds, connect=min(read_seconds, CONNECT_SECONDS))
         try:
             host = httpx.URL(self.url).host
         except httpx.InvalidURL as error:
@@ -110,15 +125,44 @@ class Client:
             )
         content = checked(response)
         if response.status_code >= 300 or (content and response.headers.get("content-type") != JSON_TYPE):
-            raise Unreachable(
-                f"{self.url} answers, but not as a Postroom server does; is POSTROOM_URL right?"
-            )
+            raise self._no_postroom()
         return content
 
     def json(self, method: str, path: str, *, body: object = None, params: Params | None = None) -> Any:
         """Make one API call and return the decoded answer, None when it is empty."""
         answer = self.call(method, path, body=body, params=params)
         return json.loads(answer) if answer else None
+
+    def pull(
+        self,
+        *,
+        since: int | None = None,
+        ack: int | None = None,
+        limit: int | None = None,
+        wait_seconds: int | None = None,
+    ) -> Page:
+        """Read one page of the inbox of this token's agent, from its cursor or above `since`.
+
+        `ack` is applied before. `wait_seconds` (to 60): sleep for so long while there is nothing. Raises as `call`.
+        """
+        given = {"since": since, "ack": ack, "limit": limit, "timeout_seconds": wait_seconds}
+        body = {name: value for name, value in given.items() if value is not None}
+        answer = self.call("POST", "/v1/inbox:pull" if wait_seconds is None else "/v1/inbox:wait", body=body)
+        try:
+            return page_of(answer)
+        except ValueError as error:
+            raise self._no_postroom() from error
+
+    def drain(
+        self, handler: "Handler", budget: "Budget | None" = None, *, wait_seconds: int = 0, **how: Any
+    ) -> "Drained":
+        """Hand over what is in the inbox of this token's agent and acknowledge it: `postroom.draining.drain`."""
+        from postroom.draining import UNLIMITED, drain  # it stands on this module
+
+        return drain(self, handler, budget or UNLIMITED, wait_seconds=wait_seconds, **how)
+
+    def _no_postroom(self) -> Unreachable:
+        return Unreachable(f"{self.url} answers, but not as a Postroom server does; is POSTROOM_URL right?")
 
     @contextmanager
     def stream(self, path: str, params: Params | None = None) -> Iterator[Iterator[bytes]]:

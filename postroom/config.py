@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from actors.options import ActorOptions
 from postroom.settings import BY_KEY, CLIENT_VARIABLES, ENVIRONMENT_PREFIX, SETTINGS, Setting
 from storage.options import StorageOptions
 from storage.records import Retention
@@ -35,6 +36,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     data_dir: Path
     bind: str
+    grpc_bind: str | None
     public_url: str | None
     admin_token: SecretBytes | None
     secret_key: SecretBytes | None
@@ -64,6 +66,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     mcp_wait_keepalive_seconds: float | None
     max_streams: int
     max_streams_per_inbox: int
+    pull_max_batch: int
+    beacons_per_agent: int
+    beacon_terms: int
+    route_recipients: int
+    beacon_deliveries_per_day: int
     max_concurrent_reads: int
     read_slot_timeout_seconds: float
     retention_max_age_seconds: int | None
@@ -92,6 +99,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             max_concurrent_reads=self.max_concurrent_reads,
             read_slot_timeout_seconds=self.read_slot_timeout_seconds,
             secret_key=self.secret_key,
+        )
+
+    @property
+    def actors(self) -> ActorOptions:
+        """What the actors need."""
+        return ActorOptions(
+            tail_body_bytes=self.mcp_inline_body_bytes,
+            pull_max_batch=self.pull_max_batch,
+            beacons_per_agent=self.beacons_per_agent,
+            beacon_terms=self.beacon_terms,
+            route_recipients=self.route_recipients,
+            beacon_deliveries_per_day=self.beacon_deliveries_per_day,
         )
 
     @property

@@ -2,9 +2,9 @@
 
 storage ⊃ actors ⊃ web server. The actors' nursery is around the HTTP server, never inside the web framework, because a
 crash there would leave HTTP answering with every background task dead (field notes, trap 5). An orderly end:
-`stopping` is set, waits and streams are ended, the web server stops accepting and finishes what is in hand, the
-housekeeper ends, the actors finish their turns, the store drains its queue and closes. The process ends only for the
-shared services: one inbox's failure never does it.
+`stopping` is set, waits and streams are ended, the web server stops accepting and finishes what is in hand, the router
+writes down where it is, the housekeeper ends, the actors finish their turns, the store drains its queue and closes. The
+process ends only for the shared services: one inbox's failure never does it.
 """
 
 import socket
@@ -15,18 +15,23 @@ import msgspec
 import structlog
 import trio
 
+from actors.agents import AgentBook
 from actors.backups import Backups
+from actors.beacons import BeaconBook
 from actors.directory import Directory
 from actors.housekeeping import Housekeeper
-from actors.options import ActorOptions
+from actors.mail import Mail
+from actors.publishing import Publishing
 from actors.registry import Registry
+from actors.router import Router
 from actors.service import Service
 from actors.tokens import TokenBook
 from postroom import logs
-from postroom.bootstrap import Founded, found
+from postroom.bootstrap import Founded, found, found_commons
 from postroom.collector import freeze_start, tune_interpreter
 from postroom.config import Config
 from postroom.descriptors import check_limit, raise_limit
+from postroom.grpc_port import open_grpc_listener, serve_grpc_port
 from postroom.reload import Reloader
 from postroom.signals import watch_signals
 from storage.clock import wall_clock_us
@@ -34,8 +39,10 @@ from storage.errors import StorageError
 from storage.life import Finding, describe
 from storage.sqlite import SqliteStore, open_store
 from web.app import build_app
+from web.auth import Authenticator
 from web.pulse import Pulse
 from web.serve import open_listener, serve_http
+from web.signed_urls import warn_of_unknown_urls
 from web.upstream.connections import Connections
 
 log = structlog.get_logger("postroom")
@@ -103,10 +110,11 @@ async def run(
     async with open_store(config.storage, same_life=same_life) as store:
         if store.new_life:
             log.warning(describe(store.new_life), found=store.new_life)
-        # The address first: an admin token is made once and must not be lost to a port that is taken.
-        with open_listener(config.web) as listening:
+        # The addresses first: an admin token is made once and must not be lost to a port that is taken.
+        with open_listener(config.web) as listening, open_grpc_listener(config) as for_grpc:
             founded = await found(store, config, wall_clock_us())
-            await _run(config, store, founded, listening, stopping, ready, reloader)
+            await found_commons(store, config)
+            await _run(config, store, founded, listening, for_grpc, stopping, ready, reloader)
     log.info("stopped")
 
 
@@ -115,30 +123,42 @@ async def _run(
     store: SqliteStore,
     founded: Founded,
     listening: socket.socket,
+    for_grpc: socket.socket | None,
     stopping: trio.Event,
     ready: Callable[[Started], None],
     reloader: Reloader | None,
 ) -> None:
     """Run actors and web server over an open store."""
     web = config.web
-    options = ActorOptions(tail_body_bytes=web.inline_body_bytes)
+    options = config.actors
     directory = Directory(store, options.known_inboxes)
     tokens = TokenBook(store, wall_clock_us)
     await tokens.load()
     registry = Registry(store, directory, options)
-    keeper = Housekeeper(store, registry, tokens, wall_clock_us)
+    agents = AgentBook(store, registry, directory, tokens)
+    await agents.load()
+    mail = Mail(store, registry, agents, wall_clock_us, options.pull_max_batch)
+    beacons = BeaconBook(store, registry, agents, tokens, options, wall_clock_us)
+    await beacons.in_force.load()
+    publishing = Publishing(registry, directory, agents, options)
+    router = Router(store, registry, agents, tokens, beacons.in_force, options)
+    registry.on_messages = router.nudge
+    keeper = Housekeeper(store, registry, tokens, wall_clock_us, routing=True)
     registry.on_garbage = keeper.nudge
-    service = Service(store, registry, directory, tokens)
+    service = Service(store, registry, directory, tokens, mail, beacons, publishing, router)
+    await warn_of_unknown_urls(service, web.public_url)
     backups = Backups(store, config.data_dir, wall_clock_us)
     async with trio.open_nursery() as actors:
         await actors.start(registry.run)
         async with trio.open_nursery() as background:
+            await background.start(router.run)
             await background.start(keeper.run)
             await background.start(backups.run)
             background.start_soon(_end_watchers, stopping, registry)
             pulse = Pulse()
             background.start_soon(pulse.run)
             connections = Connections(web)
+            authenticator = Authenticator(tokens, web)
             app = build_app(
                 service,
                 web,
@@ -147,10 +167,12 @@ async def _run(
                 backups=backups,
                 connections=connections,
                 pulse=pulse,
+                authenticator=authenticator,
             )
 
             def adopt(old: Config, new: Config) -> None:
                 app.adopt(new.web)
+                mail.max_batch = new.pull_max_batch
                 if old.mcp_inline_body_bytes != new.mcp_inline_body_bytes:
                     registry.keep_bodies(new.mcp_inline_body_bytes)
 
@@ -158,6 +180,18 @@ async def _run(
                 reloader.listeners.append(adopt)
                 adopt(config, reloader.config)  # SIGHUP may have come while we were starting
             async with trio.open_nursery() as serving:
+                if for_grpc is not None:
+                    await serving.start(
+                        partial(
+                            serve_grpc_port,
+                            service,
+                            authenticator,
+                            web,
+                            listening=for_grpc,
+                            connections=connections,
+                            stopping=stopping,
+                        )
+                    )
                 address = await serving.start(
                     partial(
                         serve_http, app, web, stopping=stopping, connections=connections, listening=listening

@@ -83,6 +83,12 @@ SETTINGS: tuple[Setting, ...] = (
         "DATA_DIR", path(), Path("./postroom-data"), "Database, lock and reserve file; back up all of it."
     ),
     Setting("BIND", address(), "127.0.0.1:8025", "Loopback, because the server itself speaks no TLS."),
+    Setting(
+        "GRPC_BIND",
+        optional(address()),
+        None,
+        "PullInbox over gRPC, on a port of its own, without TLS as well; 4 MiB of memory.",
+    ),
     Setting("PUBLIC_URL", optional(url()), None, "How senders reach this server; signed by some providers."),
     Setting(
         "ADMIN_TOKEN",
@@ -261,9 +267,41 @@ SETTINGS: tuple[Setting, ...] = (
         reloads=True,
     ),
     Setting(
+        "PULL_MAX_BATCH",
+        whole("deliveries", 1, 1000),
+        100,
+        "Looked at by one pull of an agent's inbox; a smaller limit of the call counts, a larger does not.",
+        reloads=True,
+    ),
+    Setting(
         "MAX_CONCURRENT_READS", whole("reads", 1, 1024), 16, "Each may hold a page of PAGE_BYTES in memory."
     ),
     Setting("READ_SLOT_TIMEOUT_SECONDS", seconds(0.1, 60), 10.0, "Waiting for a free read; later is 503."),
+    # -- routing ----------------------------------------------------------------------------------------
+    Setting(
+        "BEACONS_PER_AGENT",
+        whole("beacons", 1, 10_000),
+        100,
+        "In force at a time; every message is matched against all of them.",
+    ),
+    Setting(
+        "BEACON_TERMS",
+        whole("words", 1, 1_000),
+        32,
+        "Words of one beacon that count, the first ones: half of them must be in a message.",
+    ),
+    Setting(
+        "ROUTE_RECIPIENTS",
+        whole("agents", 1, 100_000),
+        1_000,
+        "Reached by one message, named by its sender or by their beacons, the best matches first.",
+    ),
+    Setting(
+        "BEACON_DELIVERIES_PER_DAY",
+        whole("deliveries", 1, 1_000_000),
+        500,
+        "Brought by one beacon in a UTC day; what is over is counted, not delivered.",
+    ),
     # -- retention of new inboxes -----------------------------------------------------------------------
     Setting(
         "RETENTION_MAX_AGE_SECONDS",

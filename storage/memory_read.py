@@ -12,7 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from storage.errors import BodyGone
-from storage.memory_state import MemoryState
+from storage.memory_log import MemoryLogReads
+from storage.memory_mail import MemoryMailReads
+from storage.memory_state import MemoryEntry, MemoryState
 from storage.records import (
     Head,
     InboxListing,
@@ -28,7 +30,7 @@ MAX_JSON_DEPTH = 100
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
-class MemorySnapshot:
+class MemorySnapshot(MemoryMailReads, MemoryLogReads):
     """The store at this step of the scheduler."""
 
     def __init__(self, state: MemoryState) -> None:
@@ -78,7 +80,7 @@ class MemorySnapshot:
             row = inbox.visible(seq)
             if row is None or not _wanted(row, query):
                 continue
-            shown = _shown(row, query.body_limit)
+            shown = row.shown(query.body_limit)
             if len(rows) == query.limit or budget < 0:
                 return Page(inbox.head, rows, exhausted=False)
             rows.append(shown)
@@ -89,7 +91,7 @@ class MemorySnapshot:
         """Return one entry; its body when it is inline and at most `body_limit` bytes. Raises `InboxGone`."""
         inbox = self._state.live(inbox_id)
         row = inbox.visible(seq)
-        return inbox.head, None if row is None else _shown(row, body_limit)
+        return inbox.head, None if row is None else row.shown(body_limit)
 
     def chunk(self, body_id: int, n: int) -> bytes:
         """Return piece `n` of a large body. Raises `BodyGone`."""
@@ -135,19 +137,13 @@ def _seqs(head: Head, query: PageQuery) -> Iterable[int]:
     return range(newest, head.first_seq - 1, -1)
 
 
-def _wanted(row: StoredMessage, query: PageQuery) -> bool:
+def _wanted(row: MemoryEntry, query: PageQuery) -> bool:
     return (
         (not query.types or row.event_type in query.types)
         and (query.verified is None or row.verified == query.verified)
         and (query.since_us is None or row.received_at >= query.since_us)
         and (query.until_us is None or row.received_at < query.until_us)
     )
-
-
-def _shown(row: StoredMessage, body_limit: int) -> StoredMessage:
-    if row.body is not None and len(row.body) > body_limit:
-        return replace(row, body=None)
-    return row
 
 
 def _depth(body: bytes) -> int:

@@ -4,8 +4,63 @@ Plain dictionaries. `MemoryTx` alone changes them, from inside a unit; `MemorySn
 Neither awaits, so everything that one of them sees belongs to one moment.
 """
 
+import msgspec
+
 from storage.errors import InboxGone
+from storage.mail_records import AgentRecord, BeaconRecord, ReaderRecord, Receipt, Sent
 from storage.records import Head, InboxRecord, Seen, StoredMessage, TokenRecord
+
+
+class MemoryMessage(msgspec.Struct, frozen=True):
+    """A message, kept as long as an entry refers to it; fields as the columns of the table."""
+
+    mid: int
+    id: bytes
+    home_inbox: int
+    home_seq: int
+    home_epoch: str
+    received_at: int
+    size: int
+    facts: bytes
+    said: bytes
+    body_kind: int
+    body: bytes | None
+    body_id: int | None
+
+
+class MemoryEntry(msgspec.Struct, frozen=True):
+    """An entry of an inbox; fields as the columns of the table."""
+
+    seq: int
+    message: MemoryMessage
+    received_at: int
+    event_type: str
+    verified: int
+    home: bool
+    origin: int
+    expires_at: int | None
+    delivery: bytes | None
+
+    def body(self, limit: int) -> bytes | None:
+        """Return the body when it is kept in the message and within a limit."""
+        return self.message.body if self.message.size <= limit else None
+
+    def shown(self, body_limit: int) -> StoredMessage:
+        """Return what a page shows."""
+        message = self.message
+        return StoredMessage(
+            self.seq,
+            message.id,
+            self.received_at,
+            message.size,
+            message.facts,
+            message.said,
+            message.body_kind,
+            self.body(body_limit),
+            message.body_id,
+            self.event_type,
+            self.verified,
+        )
 
 
 class MemoryInbox:
@@ -15,18 +70,19 @@ class MemoryInbox:
     rows below `swept_below` are gone.
     """
 
-    __slots__ = ("alive", "dropped_below", "head", "record", "rows", "seen", "swept_below")
+    __slots__ = ("alive", "dropped_below", "head", "readers", "record", "rows", "seen", "swept_below")
 
     def __init__(self, record: InboxRecord, head: Head) -> None:
         self.record = record
         self.head = head
-        self.rows: dict[int, StoredMessage] = {}
+        self.rows: dict[int, MemoryEntry] = {}
         self.seen: dict[bytes, Seen] = {}
+        self.readers: dict[str, ReaderRecord] = {}
         self.alive = True
         self.dropped_below = 1
         self.swept_below = 1
 
-    def visible(self, seq: int) -> StoredMessage | None:
+    def visible(self, seq: int) -> MemoryEntry | None:
         """Return the entry when it still belongs to the inbox."""
         if not self.head.first_seq <= seq <= self.head.latest_seq:
             return None
@@ -44,18 +100,30 @@ class MemoryBody:
 
 
 class MemoryState:
-    """Everything durable. Ids are drawn from counters that only ever grow, also when a unit is undone."""
+    """Everything durable. Ids of inboxes and bodies are drawn from counters that only ever grow, also when a unit is
+    undone; mids are numbered without holes.
+    """
 
     def __init__(self) -> None:
         self.inboxes: dict[int, MemoryInbox] = {}
         self.slugs: dict[str, int] = {}
         self.to_sweep: dict[int, None] = {}
-        """Inboxes that may have rows to sweep, as an ordered set: the first one noted is swept first."""
+        """Inboxes that may have rows to sweep, as a set."""
+        self.messages: dict[int, MemoryMessage] = {}
         self.message_ids: dict[bytes, None] = {}
+        self.delivered: dict[int, dict[int, int]] = {}
+        """By mid: the inboxes that a message was delivered to, and its seq in each. Not where it is at home."""
+        self.receipts: dict[int, dict[int, Receipt]] = {}
+        """By mid and inbox id."""
         self.bodies: dict[int, MemoryBody] = {}
         self.tokens: dict[str, TokenRecord] = {}
+        self.agents: dict[str, AgentRecord] = {}
+        self.beacons: dict[tuple[str, str], BeaconRecord] = {}
+        self.sent: dict[tuple[int, bytes], Sent] = {}
         self.last_inbox_id = 0
         self.last_body_id = 0
+        self.last_mid = 0
+        self.routed_mid = 0
         self.start = 1
         """Which start of the store this is; staged bodies of an earlier one are rubbish."""
 
@@ -65,3 +133,13 @@ class MemoryState:
         if inbox is None or not inbox.alive:
             raise InboxGone(f"inbox {inbox_id} does not exist")
         return inbox
+
+    def alive(self, inbox_id: int) -> MemoryInbox | None:
+        """Return a live inbox, None when there is none of that id."""
+        inbox = self.inboxes.get(inbox_id)
+        return inbox if inbox is not None and inbox.alive else None
+
+    def home_entry(self, message: MemoryMessage) -> MemoryEntry | None:
+        """Return the entry of a message where it is at home, None when it was erased or swept."""
+        inbox = self.inboxes.get(message.home_inbox)
+        return None if inbox is None else inbox.rows.get(message.home_seq)

@@ -1,19 +1,18 @@
 """Changing the in-memory store: `MemoryTx` keeps `storage.protocols.Tx`.
 
-Every change writes down first how to take it back, so that undoing a unit costs what the unit did and not
-what the store holds.
+What it does for agents' mail is in `storage.memory_mail`, how it is undone in `storage.memory_journal`.
 """
 
 import heapq
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from storage.errors import Fenced, NotStored, SlugTaken
-from storage.memory_state import MemoryBody, MemoryInbox, MemoryState
+from storage.memory_mail import MemoryMailChanges
+from storage.memory_state import MemoryBody, MemoryEntry, MemoryInbox, MemoryMessage, MemoryState
 from storage.records import (
     CHUNK_BYTES,
     Head,
@@ -24,30 +23,21 @@ from storage.records import (
     OldEntry,
     Secret,
     Seen,
-    StoredMessage,
     Swept,
     TokenRecord,
 )
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 EPOCH_BYTES = 8
 """An epoch is opaque and random; 64 bits, as 16 hexadecimal digits, so that two lives never share one."""
 
 
-class MemoryTx:
+class MemoryTx(MemoryMailChanges):
     """The store inside one unit. `undo` takes back everything that was done through it."""
 
     def __init__(self, state: MemoryState, now: int) -> None:
+        super().__init__()
         self._state = state
         self._now = now
-        self._journal: list[Callable[[], object]] = []
-
-    def undo(self) -> None:
-        """Take everything back, last change first."""
-        while self._journal:
-            self._journal.pop()()
 
     def now(self) -> int:
         """Return the server clock in µs; the same value throughout one unit."""
@@ -71,11 +61,11 @@ class MemoryTx:
         """Return the first entries from a seq on, in their order."""
         rows = self._state.live(inbox_id).rows
         seqs = heapq.nsmallest(limit, (seq for seq in rows if seq >= from_seq))
-        return [OldEntry(seq, rows[seq].received_at, rows[seq].size) for seq in seqs]
+        return [OldEntry(seq, rows[seq].received_at, rows[seq].message.size) for seq in seqs]
 
     # -- one inbox's turn -------------------------------------------------------------------------------
-    def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> None:
-        """Insert messages and their home entries; adopt staged bodies that they refer to.
+    def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> range:
+        """Insert messages and their home entries, adopt staged bodies that they refer to; return their mids, in order.
 
         Raises `NotStored` when a `body_id` is not staged, `ValueError` when a seq or a message id is taken.
         """
@@ -87,8 +77,12 @@ class MemoryTx:
                 raise ValueError(f"inbox {inbox_id} has entry {entry.seq} or its message already")
             if entry.body_id is not None:
                 self._adopt(entry.body_id)
-            self._insert(inbox.rows, entry.seq, _stored(entry))
+            self._set(self._state, "last_mid", self._state.last_mid + 1)
+            row = _stored(entry, self._state.last_mid, inbox_id, epoch)
+            self._insert(inbox.rows, entry.seq, row)
+            self._insert(self._state.messages, row.message.mid, row.message)
             self._insert(self._state.message_ids, entry.id, None)
+        return range(self._state.last_mid - len(entries) + 1, self._state.last_mid + 1)
 
     def remember(self, inbox_id: int, keys: Sequence[tuple[bytes, Seen]]) -> None:
         """Remember dedupe keys, replacing older ones of the same key."""
@@ -106,7 +100,7 @@ class MemoryTx:
         self._set(inbox, "head", to)
 
     def erase(self, inbox_id: int, seq: int) -> int | None:
-        """Delete one entry and its message; return its size, None if absent.
+        """Delete one entry, and its message when this was its last; return its size, None if absent.
 
         Nothing remembers the hole here: the twin has no `verify` that would ask.
         """
@@ -116,8 +110,8 @@ class MemoryTx:
         )  # also one that this very unit has appended, which the head does not know yet
         if row is None or seq < inbox.head.first_seq:
             return None
-        self._delete_row(inbox, row)
-        return row.size
+        self._delete_row(inbox_id, inbox, row)
+        return row.message.size
 
     def drop_before(self, inbox_id: int, seq: int) -> None:
         """Note that entries below `seq` are rubbish for `sweep`."""
@@ -151,6 +145,7 @@ class MemoryTx:
         self._remove(self._state.slugs, inbox.record.slug)
         self._set(inbox, "alive", False)
         self._set(inbox, "dropped_below", inbox.head.latest_seq + 1)
+        self._leave_agent(inbox_id, inbox)
         self._insert(self._state.to_sweep, inbox_id, None)
 
     def put_secret(self, inbox_id: int, secret: Secret) -> None:
@@ -195,7 +190,7 @@ class MemoryTx:
         if n != len(body.pieces):
             raise NotStored(f"piece {n} of body {body_id} does not follow {len(body.pieces)} pieces")
         body.pieces.append(bytes(data))
-        self._journal.append(body.pieces.pop)
+        self._note(body.pieces.pop)
 
     def discard_body(self, body_id: int) -> None:
         """Drop a staged body and its pieces; nothing happens when it was adopted or swept."""
@@ -204,10 +199,10 @@ class MemoryTx:
             self._remove(self._state.bodies, body_id)
 
     # -- housekeeping -----------------------------------------------------------------------------------
-    def sweep(self, max_rows: int, max_bytes: int) -> Swept:
+    def sweep(self, max_rows: int, max_bytes: int, *, routed_only: bool = False) -> Swept:
         """Delete one slice of what nobody can read any more; a row is an entry or a staged body."""
         rows = swept_bytes = 0
-        for size, remove in self._rubbish():
+        for size, remove in self._rubbish(self._state.routed_mid if routed_only else None):
             if rows == max_rows or (rows and swept_bytes + size > max_bytes):
                 return Swept(rows, swept_bytes, more=True)
             remove()
@@ -216,7 +211,7 @@ class MemoryTx:
         return Swept(rows, swept_bytes, more=False)
 
     def forget_seen(self, before_us: int, max_rows: int) -> int:
-        """Forget at most `max_rows` dedupe keys seen before a moment, oldest first; return how many."""
+        """Forget at most `max_rows` keys of deliveries, then of what was sent, oldest first; return how many."""
         old = (
             (seen.seen_at, inbox_id, key)
             for inbox_id, inbox in self._state.inboxes.items()
@@ -226,28 +221,38 @@ class MemoryTx:
         oldest = heapq.nsmallest(max_rows, old)
         for _, inbox_id, key in oldest:
             self._remove(self._state.inboxes[inbox_id].seen, key)
-        return len(oldest)
+        sent = ((one.seen_at, key) for key, one in self._state.sent.items() if one.seen_at < before_us)
+        answers = heapq.nsmallest(max_rows - len(oldest), sent)
+        for _, answered in answers:
+            self._remove(self._state.sent, answered)
+        return len(oldest) + len(answers)
 
-    def _rubbish(self) -> Iterable[tuple[int, Callable[[], None]]]:
+    def _rubbish(self, routed_mid: int | None) -> Iterable[tuple[int, Callable[[], None]]]:
         """Yield what is to be swept, each as its size and how to remove it.
 
-        An inbox without rubbish left is taken off the list on the way, and a deleted one ends there.
+        An inbox without rubbish left is taken off the list on the way, and a deleted one ends there. One whose next row
+        waits for the router is passed over.
         """
         state = self._state
-        for inbox_id in list(state.to_sweep):
-            inbox = state.inboxes[inbox_id]
-            for seq in range(inbox.swept_below, inbox.dropped_below):
-                row = inbox.rows.get(seq)
-                if row is not None:
-                    yield row.size, partial(self._delete_row, inbox, row)
-                self._set(inbox, "swept_below", seq + 1)
-            self._remove(state.to_sweep, inbox_id)
-            if not inbox.alive:
-                self._remove(state.inboxes, inbox_id)
         for body_id, body in list(state.bodies.items()):
             if body.staged_in is not None and body.staged_in < state.start:
                 size = sum(map(len, body.pieces))
                 yield size, partial(self._remove, state.bodies, body_id)
+        for inbox_id in sorted(state.to_sweep):
+            inbox = state.inboxes[inbox_id]
+            for seq in range(inbox.swept_below, inbox.dropped_below):
+                row = inbox.rows.get(seq)
+                if row is not None and routed_mid is not None and row.message.mid > routed_mid:
+                    break
+                if row is not None:
+                    yield row.message.size, partial(self._delete_row, inbox_id, inbox, row)
+                self._set(inbox, "swept_below", seq + 1)
+            else:
+                self._remove(state.to_sweep, inbox_id)
+                if not inbox.alive:
+                    self._remove(state.inboxes, inbox_id)
+                    for sender, key in [one for one in state.sent if one[0] == inbox_id]:
+                        self._remove(state.sent, (sender, key))
 
     # -- changes that can be taken back -----------------------------------------------------------------
     def _staged(self, body_id: int) -> MemoryBody:
@@ -259,34 +264,54 @@ class MemoryTx:
     def _adopt(self, body_id: int) -> None:
         self._set(self._staged(body_id), "staged_in", None)
 
-    def _delete_row(self, inbox: MemoryInbox, row: StoredMessage) -> None:
+    def _delete_row(self, inbox_id: int, inbox: MemoryInbox, row: MemoryEntry) -> None:
+        """Remove an entry, what hangs on it, and its message when this was its last."""
+        state, message = self._state, row.message
         self._remove(inbox.rows, row.seq)
-        self._remove(self._state.message_ids, row.id)
-        if row.body_id is not None:
-            self._remove(self._state.bodies, row.body_id)
-
-    def _set(self, of: MemoryInbox | MemoryBody, name: str, value: object) -> None:
-        before = getattr(of, name)
-        self._journal.append(lambda: setattr(of, name, before))
-        setattr(of, name, value)
-
-    def _insert(self, into: dict[K, V], key: K, value: V) -> None:
-        if key in into:
-            before = into[key]
-            self._journal.append(lambda: into.__setitem__(key, before))
+        if row.home:
+            self._forget_pending(message.mid)
         else:
-            self._journal.append(lambda: into.pop(key))
-        into[key] = value
-
-    def _remove(self, of: dict[K, V], key: K) -> None:
-        before = of.pop(key)
-        self._journal.append(lambda: of.__setitem__(key, before))
+            self._remove(state.delivered[message.mid], inbox_id)
+        if not inbox.alive and inbox_id in state.receipts.get(message.mid, {}):
+            self._remove(state.receipts[message.mid], inbox_id)
+        if state.home_entry(message) is None and not state.delivered.get(message.mid):
+            self._remove(state.messages, message.mid)
+            self._remove(state.message_ids, message.id)
+            if message.mid in state.receipts:
+                self._remove(state.receipts, message.mid)
+            if message.body_id is not None:
+                self._remove(state.bodies, message.body_id)
 
 
 def _oldest_first(of: Iterable[Secret]) -> tuple[Secret, ...]:
     return tuple(sorted(of, key=lambda secret: (secret.added_at, secret.name)))
 
 
-def _stored(entry: NewEntry) -> StoredMessage:
-    """Return the entry as readers get it; an empty body is no body."""
-    return StoredMessage(**{**asdict(entry), "body": entry.body or None})
+def _stored(new: NewEntry, mid: int, inbox_id: int, epoch: str) -> MemoryEntry:
+    """Return an entry with its message as they are kept; an empty body is no body."""
+    message = MemoryMessage(
+        mid,
+        new.id,
+        inbox_id,
+        new.seq,
+        epoch,
+        new.received_at,
+        new.size,
+        new.facts,
+        new.said,
+        new.body_kind,
+        new.body or None,
+        new.body_id,
+    )
+    origin = inbox_id if new.origin is None else new.origin
+    return MemoryEntry(
+        new.seq,
+        message,
+        new.received_at,
+        new.event_type,
+        new.verified,
+        True,
+        origin,
+        new.expires_at,
+        new.delivery,
+    )

@@ -29,10 +29,12 @@ WITH RECURSIVE b(lo, hi) AS (SELECT ?1, ?2 + 1 UNION ALL
 """
 
 COLUMNS = (
-    "SELECT e.seq, m.id, m.received_at, m.size, m.facts, m.said, m.body_kind,"
+    "SELECT e.seq, m.id, e.received_at, m.size, m.facts, m.said, m.body_kind,"
     " CASE WHEN m.size <= ? THEN m.body END, m.body_id, e.event_type, e.verified"
 )
-"""The members of a `StoredMessage`, in their order."""
+"""The members of a `StoredMessage`, in their order. `received_at` is when it came to this inbox, so that times strictly
+increase there also among deliveries.
+"""
 
 
 def page_statement(types: int, verdicts: bool, backward: bool) -> str:

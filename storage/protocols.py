@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Protocol, TypeVar
 
+from storage.mail_protocols import LogReads, MailChanges, MailReads
 from storage.records import (
     Head,
     InboxListing,
@@ -48,7 +49,7 @@ class Lane(IntEnum):
     HOUSEKEEPING = 3
 
 
-class Tx(Protocol):
+class Tx(MailChanges, Protocol):
     """The store inside a unit. Every method sees what the units before it in the transaction did."""
 
     def now(self) -> int:
@@ -68,8 +69,8 @@ class Tx(Protocol):
         """Return the first entries from a seq on, in their order."""
 
     # -- one inbox's turn ---------------------------------------------------------------------------------
-    def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> None:
-        """Insert messages and their home entries, `mid` in order; adopt staged bodies that they refer to.
+    def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> range:
+        """Insert messages and their home entries, adopt staged bodies that they refer to; return their mids, in order.
 
         Raises `NotStored` when a `body_id` is not staged (swept, or adopted already).
         """
@@ -99,7 +100,9 @@ class Tx(Protocol):
         """Replace name and settings. Raises `InboxGone`."""
 
     def delete_inbox(self, inbox_id: int) -> None:
-        """Free the slug, hide the inbox from everything, leave its rows to `sweep`. Raises `InboxGone`."""
+        """Free the slug, hide the inbox from everything, leave its rows to `sweep`. Its readers go at once, and with
+        an agent's own inbox the agent and its beacons. Raises `InboxGone`.
+        """
 
     def put_secret(self, inbox_id: int, secret: Secret) -> None:
         """Add a secret or replace the one of the same name. Raises `InboxGone`."""
@@ -124,14 +127,20 @@ class Tx(Protocol):
         """Drop a staged body and its pieces; nothing happens when it was adopted or swept."""
 
     # -- housekeeping ------------------------------------------------------------------------------------------
-    def sweep(self, max_rows: int, max_bytes: int) -> Swept:
+    def sweep(self, max_rows: int, max_bytes: int, *, routed_only: bool = False) -> Swept:
         """Delete one slice of what nobody can read any more: rows below a dropped seq, rows of deleted
         inboxes, messages without an entry, staged bodies from before this start. At most `max_rows` rows and
         about `max_bytes` bytes of bodies (one row at least).
+
+        `routed_only`: entries of messages beyond the router's stored cursor stay, so that it finds them, and after a
+        crash finds what it has delivered. What is held back for it does not count as `more`. A full store waits for
+        nobody.
         """
 
     def forget_seen(self, before_us: int, max_rows: int) -> int:
-        """Forget at most `max_rows` dedupe keys seen before a moment; return how many."""
+        """Forget at most `max_rows` keys seen before a moment, of deliveries and of what agents have sent; return how
+        many.
+        """
 
 
 class Unit(Protocol[T_co]):
@@ -153,7 +162,7 @@ class Unit(Protocol[T_co]):
         """Do it. Any exception undoes this unit alone and reaches the caller of `Log.commit`."""
 
 
-class Snapshot(Protocol):
+class Snapshot(MailReads, LogReads, Protocol):
     """The store at one moment, for reading."""
 
     def head(self, inbox_id: int) -> Head:

@@ -132,7 +132,9 @@ class NewEntry(msgspec.Struct, frozen=True, gc=False):
     """One message with its entry in the inbox where it is at home, numbered and ready to insert.
 
     `facts` and `said` are JSON objects as bytes (what the server established, what the sender chose). Exactly
-    one of `body` and `body_id` is set, or neither for an empty body.
+    one of `body` and `body_id` is set, or neither for an empty body. `delivery` is the delivery record of a message
+    that is sent to the agent whose inbox this is (`storage.mail_records`); after `expires_at` draining passes it over.
+    `origin`: the inbox whose read scope governs the entry, None for its own.
     """
 
     seq: int
@@ -146,6 +148,9 @@ class NewEntry(msgspec.Struct, frozen=True, gc=False):
     body_id: int | None
     event_type: str
     verified: int
+    origin: int | None = None
+    expires_at: int | None = None
+    delivery: bytes | None = None
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):

@@ -7,11 +7,17 @@ What was there before leaves the files. The whole table is emptied with `secure_
 zeros, also where cells were only moved to another page, before the rows are written anew; then the log, which has old
 pages, is folded in and truncated. What `SqliteTx` removed earlier it has overwritten at once, so that no page has left
 the table with a secret on it. Nothing of this reaches blocks that the disk itself has put aside.
+
+Another process that reads the database keeps the log from being folded in, and with it the old pages in both files.
+Then the rewriting holds all the same, and the rest is owed: noted in the database (`user_version`, which nothing else
+uses) by the transaction itself, so that also a start after a crash between the two knows, and made up for by the first
+start that can.
 """
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import apsw
 import msgspec
@@ -24,17 +30,35 @@ log = logging.getLogger("postroom.storage")
 
 PLAIN = NoSeal()
 
+SETTLE_SECONDS = 5.0
+"""So long a start, or `rekey`, waits for others that read the database. Backups and shells are done in that time, or
+stay for long."""
+
+SETTLE_PAUSE_SECONDS = 0.05
+"""Between two tries, where SQLite itself did not wait (`WRITER_BUSY_MS`)."""
+
+OWED = 1
+"""The `user_version` of a database whose files may still hold what its secrets were before they were rewritten."""
+
+Forget = Literal["nothing", "damaged", "all"]
+"""Which secrets may be removed because they do not open: none, those that the right key does not open, or also all of
+them when their key is lost."""
+
+Names = tuple[tuple[str, str], ...]
+"""Secrets as pairs of the inbox's slug and the secret's name."""
+
 
 class Resealed(msgspec.Struct, frozen=True):
     """What came of it: how many secrets there are now, whether they are sealed, whether anything was changed.
 
-    `forgotten`: the secrets that were removed, as pairs of slug and name.
+    `forgotten`: the secrets that were removed. `owed`: what they were before is still in the files (`settle`).
     """
 
     secrets: int
     sealed: bool
     changed: bool = True
-    forgotten: tuple[tuple[str, str], ...] = ()
+    forgotten: Names = ()
+    owed: bool = False
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -76,10 +100,21 @@ def unlock(db: apsw.Connection, key: SecretBytes | None, shown: object) -> KeySe
 
 
 def begin(db: apsw.Connection, key: SecretBytes | None, found: KeySeal | None) -> Seal:
-    """Return the seal that a server works with; `found` is what `unlock` returned. Seals what is still plain.
+    """Return the seal that a server works with; `found` is what `unlock` returned. Seals what is still plain, and
+    makes up for what an earlier rewriting left in the files, or says that it is still there.
 
     Raises `apsw.Error`.
     """
+    seal = _begin(db, key, found)
+    if not settle(db):
+        log.warning(
+            "another process is reading the database, so what the secrets were before they were sealed is still in"
+            " postroom.db and its log, and is overwritten when that process has ended, at the next start at the latest"
+        )
+    return seal
+
+
+def _begin(db: apsw.Connection, key: SecretBytes | None, found: KeySeal | None) -> Seal:
     if key is None:
         return PLAIN
     plain = db.execute("SELECT count(*) FROM secret WHERE key_id IS NULL").get
@@ -95,6 +130,26 @@ def begin(db: apsw.Connection, key: SecretBytes | None, found: KeySeal | None) -
     return seal
 
 
+def settle(db: apsw.Connection) -> bool:
+    """Get what the secrets were out of the files, if that is owed. Waits for others for at most `SETTLE_SECONDS`.
+
+    Returns whether nothing is owed any more. Raises `apsw.Error` for a fault of the disk; it stays owed then.
+    """
+    if db.pragma("user_version") != OWED:
+        return True
+    until = time.monotonic() + SETTLE_SECONDS
+    while True:
+        try:
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            break
+        except apsw.BusyError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(SETTLE_PAUSE_SECONDS)
+    db.pragma("user_version", 0)
+    return True
+
+
 def left_closed(db: apsw.Connection) -> Seal:
     """Return the seal for a command that needs no secret: it opens and writes none of a sealed database."""
     return NoSeal(closed=sealed_with(db) is not None)
@@ -107,15 +162,20 @@ def reseal(
     new: SecretBytes | None,
     shown: object,
     *,
-    forget: bool = False,
+    forget: Forget = "nothing",
+    agree: Callable[[Names], None] = lambda names: None,
 ) -> Resealed:
     """Put every secret under the key `new`, None for none; `old` is the one that they are sealed with.
 
-    With `forget`, those are removed that neither key opens: the only thing that is left to do without their key. What
-    was done already changes nothing. Raises `apsw.Error`, and `DataDirectoryError` when it cannot be done; nothing is
-    changed then.
+    As `forget` allows, those are removed that neither key opens; `agree` is called with them before, and prevents it by
+    raising. A key that was mistyped opens none, so it takes more than "damaged" to remove all for it. What was done
+    already changes nothing. Raises `apsw.Error`, and `DataDirectoryError` when it cannot be done; nothing is changed
+    then.
     """
     sealed = sealed_with(db)
+    if sealed is None and new is None:
+        count = int(db.execute("SELECT count(*) FROM secret").get)
+        return Resealed(count, sealed=False, changed=False, owed=not settle(db))
     if sealed is None:
         raise DataDirectoryError(
             f"The secrets in {shown} are not sealed; a start with POSTROOM_SECRET_KEY seals them."
@@ -126,23 +186,30 @@ def reseal(
         raise DataDirectoryError(
             f"The secrets in {shown} are sealed with another key than the old one given."
         )
-    if seal is None and not forget:
+    if seal is None and forget == "nothing":
         raise DataDirectoryError(f"The secrets in {shown} are sealed with another key, which was not given.")
     rows = _rows(db)
     opened = [(row, _opened(row, seal)) for row in rows]
     gone = [row for row, secret in opened if secret is None]
-    if gone and not forget:
+    if gone and seal is None and forget != "all":
+        raise DataDirectoryError(
+            f"No key given here opens any of the {len(gone)} sealed secrets in {shown}, so --forget would remove them"
+            " all: is POSTROOM_SECRET_KEY the right one? If their key is lost, say --forget-all."
+        )
+    if gone and forget == "nothing":
         raise DataDirectoryError(
             f"The secret {gone[0].name} of inbox {gone[0].inbox_id} cannot be read, because {CHANGED}; with --forget"
             " as well, `postroom rekey` removes it."
         )
     if done is not None and not gone:
-        return Resealed(len(rows), sealed=True, changed=False)
+        return Resealed(len(rows), sealed=True, changed=False, owed=not settle(db))
+    forgotten = tuple((_slug(db, row.inbox_id), row.name) for row in gone)
+    if forgotten:
+        agree(forgotten)
     to = None if new is None else seal_of(new)
     kept = [_under(to or PLAIN, row, secret) for row, secret in opened if secret is not None]
-    forgotten = tuple((_slug(db, row.inbox_id), row.name) for row in gone)
     _rewrite(db, kept, to)
-    return Resealed(len(kept), sealed=to is not None, forgotten=forgotten)
+    return Resealed(len(kept), sealed=to is not None, forgotten=forgotten, owed=not settle(db))
 
 
 def _if_right(key: SecretBytes, sealed: tuple[bytes, bytes]) -> KeySeal | None:
@@ -174,7 +241,7 @@ def _under(seal: Seal, row: _Row, secret: SecretBytes) -> _Row:
 
 
 def _rewrite(db: apsw.Connection, rows: Sequence[_Row], seal: KeySeal | None) -> None:
-    """Replace all secrets, in one transaction, leaving nothing of the old rows in the database and its log."""
+    """Replace all secrets, in one transaction. `settle` then gets the old rows out of the database and its log."""
     db.pragma("secure_delete", True)
     try:
         db.execute("BEGIN IMMEDIATE")
@@ -187,7 +254,6 @@ def _rewrite(db: apsw.Connection, rows: Sequence[_Row], seal: KeySeal | None) ->
             raise
     finally:
         db.pragma("secure_delete", False)
-    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def _write(db: apsw.Connection, rows: Sequence[_Row], seal: KeySeal | None) -> None:
@@ -199,3 +265,4 @@ def _write(db: apsw.Connection, rows: Sequence[_Row], seal: KeySeal | None) -> N
     if seal is not None:
         db.execute("INSERT INTO sealing VALUES (1, ?, ?)", (seal.salt, seal.key_id)).fetchall()
     db.execute("UPDATE server SET commits = commits + 1").fetchall()
+    db.pragma("user_version", OWED)

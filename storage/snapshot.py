@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import apsw
 
 from storage import bodies, pages, rows
+from storage.mail import SqliteLogReads, SqliteMailReads
 from storage.records import Head, InboxListing, Page, PageQuery, StoredMessage, TokenRecord
 from storage.sealing import Seal
 from storage.sql import Sql
 
 
-class SqliteSnapshot:
+class SqliteSnapshot(SqliteMailReads, SqliteLogReads):
     """The store at one moment. Valid while its connection's transaction is open."""
 
     def __init__(self, db: apsw.Connection, seal: Seal) -> None:

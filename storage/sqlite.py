@@ -108,7 +108,12 @@ class OfflineStore:
         return self._upkeep.life.renew(self._upkeep.db)
 
     def reseal(
-        self, old: SecretBytes | None, new: SecretBytes | None, *, forget: bool = False
+        self,
+        old: SecretBytes | None,
+        new: SecretBytes | None,
+        *,
+        forget: resealing.Forget = "nothing",
+        agree: Callable[[resealing.Names], None] = lambda names: None,
     ) -> resealing.Resealed:
         """Put the secrets under another key, as `storage.resealing.reseal` says; this store itself uses none of them.
 
@@ -117,11 +122,11 @@ class OfflineStore:
         shown = self._data_dir
         try:
             try:
-                return resealing.reseal(self._upkeep.db, old, new, shown, forget=forget)
+                return resealing.reseal(self._upkeep.db, old, new, shown, forget=forget, agree=agree)
             except apsw.Error as exc:
                 if not self._upkeep.repair(exc):
                     raise
-                return resealing.reseal(self._upkeep.db, old, new, shown, forget=forget)
+                return resealing.reseal(self._upkeep.db, old, new, shown, forget=forget, agree=agree)
         except apsw.Error as exc:
             raise DataDirectoryError(f"The secrets in {shown} could not be sealed anew: {exc}.") from exc
 

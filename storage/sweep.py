@@ -4,13 +4,20 @@
 once by the head; what is left is found again after a restart. Every inbox loses only its own prefix, and a message goes
 when its last entry goes (engineering study, S14): retention of one inbox never takes another's unread mail.
 A slice is bounded by rows, by bytes of bodies and by time, so that no commit waits behind it.
+
+The router reads a message where it is at home, and knows by an entry what it has delivered. A sweep that is told how
+far the router has durably come leaves all entries of messages beyond: an inbox that keeps little loses nobody a
+delivery, and nothing that was read and dropped comes once more after a crash.
 """
 
 import time
 from collections.abc import Sequence
+from itertools import takewhile
+from typing import Literal
 
+from storage import deliveries
 from storage.records import Swept
-from storage.sql import MAX_IN, Sql, in_groups, shaped
+from storage.sql import MAX_IN, Row, Sql, in_groups, shaped
 
 EVERYTHING = (1 << 63) - 1
 """`below_seq` of an inbox that is deleted as a whole."""
@@ -31,6 +38,9 @@ _orphans = shaped(
         " AND NOT EXISTS (SELECT 1 FROM entry INDEXED BY entry_once WHERE mid = m.mid AND home = 0)"
     )
 )
+DOOMED = "SELECT seq, mid, size, home FROM entry WHERE inbox_id = ? AND seq < ? ORDER BY seq LIMIT ?"
+"""Bindings: inbox id, highest seq + 1, limit."""
+
 _chunks_of = shaped(lambda marks: f"DELETE FROM body_chunk WHERE body_id IN ({marks})")  # noqa: S608 — question marks only
 _messages = shaped(lambda marks: f"DELETE FROM message WHERE mid IN ({marks})")  # noqa: S608 — question marks only
 
@@ -43,20 +53,23 @@ def drop_orphans(sql: Sql, mids: Sequence[int]) -> None:
             sql.change(_chunks_of(len(bodies)), bodies)
         for gone in in_groups([mid for mid, _ in orphans]):
             sql.change(_messages(len(gone)), gone)
+        deliveries.forget_receipts(sql, [mid for mid, _ in orphans])
 
 
 def erase(sql: Sql, inbox_id: int, seq: int, now: int) -> int | None:
     """Delete one entry as `Tx.erase` says."""
     row = sql.row(
-        "SELECT e.mid, e.size FROM entry e JOIN inbox_head h ON h.inbox_id = e.inbox_id AND e.seq >= h.first_seq"
-        " WHERE e.inbox_id = ? AND e.seq = ?",
+        "SELECT e.mid, e.size, e.home FROM entry e"
+        " JOIN inbox_head h ON h.inbox_id = e.inbox_id AND e.seq >= h.first_seq WHERE e.inbox_id = ? AND e.seq = ?",
         (inbox_id, seq),
     )
     if row is None:
         return None
-    mid, size = row
+    mid, size, home = row
     sql.change("DELETE FROM entry WHERE inbox_id = ? AND seq = ?", (inbox_id, seq))
     sql.change("INSERT INTO erased VALUES (?, ?, ?)", (inbox_id, seq, now))
+    if home:
+        deliveries.forget_pending(sql, [mid])
     drop_orphans(sql, [mid])
     return int(size)
 
@@ -73,8 +86,10 @@ def leave(sql: Sql, inbox_id: int, below_seq: int) -> None:
 class Slice:
     """One call of `Tx.sweep`: what it may still take, and what it has taken."""
 
-    def __init__(self, sql: Sql, max_rows: int, max_bytes: int) -> None:
+    def __init__(self, sql: Sql, max_rows: int, max_bytes: int, routed_mid: int | None = None) -> None:
+        """`routed_mid`: up to where the router has durably come; None waits for nobody."""
         self._sql = sql
+        self._routed_mid = routed_mid
         self._max_rows = max_rows
         self._max_bytes = max_bytes
         self._ends = time.monotonic() + SLICE_SECONDS
@@ -133,33 +148,57 @@ class Slice:
 
     def _inboxes(self) -> bool:
         """Work through `sweep_todo`; True when something is left."""
+        inbox_id = 0
         while True:
-            row = self._sql.row("SELECT inbox_id, below_seq FROM sweep_todo ORDER BY inbox_id LIMIT 1")
+            row = self._sql.row(
+                "SELECT inbox_id, below_seq FROM sweep_todo WHERE inbox_id > ? ORDER BY inbox_id LIMIT 1",
+                (inbox_id,),
+            )
             if row is None:
                 return False
             inbox_id, below_seq = row
-            if self._spent() or self._entries(inbox_id, below_seq) or self._rest(inbox_id, below_seq):
+            if self._spent():
+                return True
+            left = self._entries(inbox_id, below_seq)
+            if left == "held":
+                if (
+                    time.monotonic() >= self._ends
+                ):  # however many wait: the router comes, and so does the next slice
+                    return False
+                continue
+            if left == "more" or self._rest(inbox_id, below_seq):
                 return True
             self._sql.change("DELETE FROM sweep_todo WHERE inbox_id = ?", (inbox_id,))
             if below_seq == EVERYTHING:
                 self._sql.change("DELETE FROM inbox WHERE inbox_id = ?", (inbox_id,))
 
-    def _entries(self, inbox_id: int, below_seq: int) -> bool:
-        """Delete entries below a seq, oldest first; True when some are left."""
+    def _entries(self, inbox_id: int, below_seq: int) -> Literal["none", "more", "held"]:
+        """Delete entries below a seq, oldest first; say whether some are left, or held back for the router."""
         while True:
-            entries = self._sql.rows(
-                "SELECT seq, mid, size FROM entry WHERE inbox_id = ? AND seq < ? ORDER BY seq LIMIT ?",
-                (inbox_id, below_seq, max(1, self._most())),
-            )
+            found = self._sql.rows(DOOMED, (inbox_id, below_seq, max(1, self._most())))
+            if not found:
+                return "none"
+            entries = self._routed(found)
             if not entries:
-                return False
+                return "held"
             if self._spent():
-                return True
-            taken = entries[: self._fitting([size for _, _, size in entries])]
+                return "more"
+            taken = entries[: self._fitting([size for _, _, size, _ in entries])]
             if not taken:
-                return True
+                return "more"
             self._sql.change("DELETE FROM entry WHERE inbox_id = ? AND seq <= ?", (inbox_id, taken[-1][0]))
-            drop_orphans(self._sql, [mid for _, mid, _ in taken])
+            mids = [mid for _, mid, *_ in taken]
+            deliveries.forget_pending(self._sql, [mid for _, mid, _, home in taken if home])
+            if below_seq == EVERYTHING:
+                deliveries.forget_recipient(self._sql, inbox_id, mids)
+            drop_orphans(self._sql, mids)
+
+    def _routed(self, entries: list[Row]) -> list[Row]:
+        """Return those in front of the first that the router may still need."""
+        routed_mid = self._routed_mid
+        if routed_mid is None:
+            return entries
+        return list(takewhile(lambda entry: entry[1] <= routed_mid, entries))
 
     def _rest(self, inbox_id: int, below_seq: int) -> bool:
         """Delete what else hangs on dropped rows, or on a deleted inbox; True when some is left."""
@@ -171,6 +210,10 @@ class Slice:
             statements.append(
                 "DELETE FROM seen_delivery WHERE inbox_id = ?1 AND ?2 AND key IN"
                 " (SELECT key FROM seen_delivery WHERE inbox_id = ?1 ORDER BY key LIMIT ?3)"
+            )
+            statements.append(
+                "DELETE FROM sent_once WHERE sender = ?1 AND ?2 AND key IN"
+                " (SELECT key FROM sent_once WHERE sender = ?1 ORDER BY key LIMIT ?3)"
             )
         for statement in statements:
             while not self._spent():

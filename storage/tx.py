@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import apsw
 import msgspec
 
-from storage import bodies, rows, sweep
+from storage import agents, bodies, routing, rows, sweep
 from storage.errors import Fenced, InboxGone, SlugTaken
+from storage.mail import SqliteMailChanges
 from storage.records import (
     Head,
     InboxRecord,
@@ -38,12 +39,15 @@ _ADVANCE = {
     for count in (len(_HEAD_COLUMNS), len(_HEAD_COLUMNS) - 1)
 }
 
+_ENTRY = "INSERT INTO entry (inbox_id, seq, mid, received_at, event_type, verified, size, home, origin)"
+_ENTRY_OF_MAIL = _ENTRY.replace("origin)", "origin, expires_at, delivery)")
+
 _seen = shaped(
     lambda marks: f"SELECT key, seq, id, seen_at FROM seen_delivery WHERE inbox_id = ? AND key IN ({marks})"  # noqa: S608 — question marks only
 )
 
 
-class SqliteTx:
+class SqliteTx(SqliteMailChanges):
     """The store inside a unit."""
 
     def __init__(self, db: apsw.Connection, clock: Callable[[], int], stale_body_id: int, seal: Seal) -> None:
@@ -89,8 +93,8 @@ class SqliteTx:
         return [OldEntry(*row) for row in found]
 
     # -- one inbox's turn -----------------------------------------------------------------------------------
-    def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> None:
-        """Insert messages and their home entries."""
+    def append(self, inbox_id: int, epoch: str, entries: Sequence[NewEntry]) -> range:
+        """Insert messages and their home entries; return their mids."""
         bodies.adopt(self.sql, [entry.body_id for entry in entries if entry.body_id is not None])
         first = self.last_mid + 1
         self.last_mid += len(entries)
@@ -102,13 +106,18 @@ class SqliteTx:
                 for mid, e in enumerate(entries, first)
             ],
         )
-        self.sql.insert(
-            "INSERT INTO entry (inbox_id, seq, mid, received_at, event_type, verified, size, home, origin)",
-            [
-                (inbox_id, e.seq, mid, e.received_at, e.event_type, e.verified, e.size, 1, inbox_id)
-                for mid, e in enumerate(entries, first)
-            ],
-        )
+        plain = [
+            (inbox_id, e.seq, mid, e.received_at, e.event_type, e.verified, e.size, 1, e.origin or inbox_id)
+            for mid, e in enumerate(entries, first)
+        ]
+        for entry in entries:
+            if entry.delivery is not None or entry.expires_at is not None:
+                mail = [(*row, e.expires_at, e.delivery) for row, e in zip(plain, entries, strict=True)]
+                self.sql.insert(_ENTRY_OF_MAIL, mail)
+                break
+        else:  # what comes from outside has neither: two columns less to bind
+            self.sql.insert(_ENTRY, plain)
+        return range(first, first + len(entries))
 
     def remember(self, inbox_id: int, keys: Sequence[tuple[bytes, Seen]]) -> None:
         """Remember dedupe keys."""
@@ -168,7 +177,7 @@ class SqliteTx:
             raise InboxGone(f"inbox {inbox_id}")
 
     def delete_inbox(self, inbox_id: int) -> None:
-        """Free the slug and hide the inbox; head and secrets go at once, the rest by `sweep`."""
+        """Free the slug and hide the inbox; what is little goes at once, the rest by `sweep`."""
         changed = self.sql.change(
             "UPDATE inbox SET state = 'deleting', slug = NULL WHERE inbox_id = ? AND state = 'live'",
             (inbox_id,),
@@ -178,6 +187,7 @@ class SqliteTx:
         self.sql.change("DELETE FROM inbox_head WHERE inbox_id = ?", (inbox_id,))
         with self._overwriting():
             self.sql.change("DELETE FROM secret WHERE inbox_id = ?", (inbox_id,))
+        agents.leave(self.sql, inbox_id)
         sweep.leave(self.sql, inbox_id, sweep.EVERYTHING)
 
     def put_secret(self, inbox_id: int, secret: Secret) -> None:
@@ -245,13 +255,20 @@ class SqliteTx:
         bodies.discard(self.sql, body_id)
 
     # -- housekeeping ---------------------------------------------------------------------------------------------
-    def sweep(self, max_rows: int, max_bytes: int) -> Swept:
+    def sweep(self, max_rows: int, max_bytes: int, *, routed_only: bool = False) -> Swept:
         """Delete one slice, also bounded by 5 ms."""
-        return sweep.Slice(self.sql, max_rows, max_bytes).run(self._stale_body_id, shrink=self.shrink)
+        # The router cannot deliver while the disk is full: waiting for it then, nothing would ever be freed.
+        routed_mid = routing.routed_mid(self.sql) if routed_only and not self.shrink else None
+        return sweep.Slice(self.sql, max_rows, max_bytes, routed_mid).run(
+            self._stale_body_id, shrink=self.shrink
+        )
 
     def forget_seen(self, before_us: int, max_rows: int) -> int:
-        """Forget old dedupe keys."""
-        return sweep.forget_seen(self.sql, before_us, max_rows)
+        """Forget old keys of deliveries, then of what was sent."""
+        forgotten = sweep.forget_seen(self.sql, before_us, max_rows)
+        if forgotten < max_rows:
+            forgotten += agents.forget_sent(self.sql, before_us, max_rows - forgotten)
+        return forgotten
 
 
 def _content(entry: NewEntry) -> tuple[int, int | None, bytes, bytes, bytes | None]:

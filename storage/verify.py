@@ -15,6 +15,7 @@ import apsw
 import msgspec
 
 from storage.errors import DataDirectoryError
+from storage.mail_checks import MAIL_CHECKS, Check
 from storage.records import BodyKind
 from storage.restore import open_copy
 from storage.sealing import NONCE_BYTES, TAG_BYTES
@@ -33,18 +34,6 @@ SEALING = 3
 
 Pulse = Callable[[], None]
 """Is called now and then while a check runs."""
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One check: what it looks at, the statement that yields a row per fault, and the sentence for such a row.
-
-    `since`: the schema step that made what the statement names.
-    """
-
-    name: str
-    statement: str
-    finding: str
-    since: int = 1
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -131,8 +120,8 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "times",
-        "SELECT inbox_id, seq FROM (SELECT inbox_id, seq, home, received_at, lag(received_at)"
-        " OVER (PARTITION BY inbox_id ORDER BY seq) AS before FROM entry) WHERE home = 1 AND received_at <= before",
+        "SELECT inbox_id, seq FROM (SELECT inbox_id, seq, received_at, lag(received_at)"
+        " OVER (PARTITION BY inbox_id ORDER BY seq) AS before FROM entry) WHERE received_at <= before",
         "inbox {0}: message {1} was received before the one in front of it",
     ),
     Check(
@@ -229,6 +218,7 @@ CHECKS: tuple[Check, ...] = (
         "SELECT count(*) FROM server HAVING count(*) != 1 OR min(length(lineage)) != 16",
         "the database does not say which one it is",
     ),
+    *MAIL_CHECKS,
 )
 
 _PREPARE = (

@@ -166,7 +166,11 @@ class Admin:
         form = from_json(CreateToken, await request.read_body())
         self._check_scope(form)
         token, text = self._service.tokens.draft(
-            form.kind, inboxes=form.scope(), name=form.name, expires_at=form.expires_us()
+            form.kind,
+            inboxes=form.scope(),
+            agent=form.agent,
+            name=form.name,
+            expires_at=form.expires_us(),
         )
         view = msgspec.to_builtins(token_view(token))
         await self._service.tokens.create(token)
@@ -234,10 +238,10 @@ class Admin:
         """Refuse what this version has no use for, rather than issue a token that can do nothing."""
         if form.kind == "machine":
             raise invalid("kind", "Machine tokens come with a later version.")
-        for field in ("agent", "machine", "machines"):
+        for field in ("machine", "machines"):
             if getattr(form, field):
                 raise invalid(field, LATER)
-        if form.kind == "agent" and not form.inboxes:
+        if form.kind == "agent" and form.agent is None and not form.inboxes:
             raise invalid("inboxes", 'Name the inboxes that the token may read, or "all".')
 
 

@@ -7,11 +7,14 @@ import trio
 from actors.backups import Backups
 from actors.service import Service
 from web.admin import Admin
+from web.agents import AgentRoutes
 from web.auth import Authenticator
 from web.backups import BackupRoutes
 from web.front import Front
 from web.health import Health
 from web.ingest import Ingest
+from web.mail_routes import MailRoutes
+from web.mcp.agents import AgentTools
 from web.mcp.cancelling import Cancelling
 from web.mcp.endpoint import Endpoint
 from web.mcp.mailbox import Mailbox
@@ -31,18 +34,21 @@ READ_API_OFF = "Reading is switched off on this server (READ_API_ENABLED)."
 
 
 def read_routes(service: Service, options: WebOptions, slots: Slots, pulse: Pulse) -> tuple[Route, ...]:
-    """Return the routes of reading, waiting and streaming; waits and streams share their slots."""
+    """Return the routes of reading, waiting and streaming, and those of agents; waits and streams share their slots."""
     return (
         *Reads(service, options).routes(),
         *Waits(service, options, slots).routes(),
         *Streams(service, options, slots, pulse).routes(),
+        *MailRoutes(service, options, slots).routes(),
     )
 
 
 def mcp_endpoint(service: Service, options: WebOptions, slots: Slots) -> Endpoint:
     """Return the MCP endpoint with its tools; its waits share the slots of all others."""
     cancelling = Cancelling()
-    return Endpoint(ToolBox(Mailbox(service, options, slots, cancelling).tools()), options, cancelling)
+    readers = Mailbox(service, options, slots, cancelling).tools()
+    agents = AgentTools(service, options, slots).tools()
+    return Endpoint(ToolBox((*readers, *agents)), options, cancelling)
 
 
 def build_app(
@@ -54,9 +60,11 @@ def build_app(
     backups: Backups,
     connections: Connections,
     pulse: Pulse,
+    authenticator: Authenticator,
 ) -> Front:
     """Return the ASGI application. `spool_dir` is where large bodies wait for their verdict; `connections` are those of
-    the server that will serve it, for its figures; `pulse` beats for its streams and is run by the caller.
+    the server that will serve it, for its figures; `pulse` beats for its streams and is run by the caller;
+    `authenticator` is that of every port, so that wrong tokens are counted together.
 
     With the read API off, its routes answer 404, saying so, and there is no MCP endpoint: ingest and administration are
     what is left.
@@ -68,14 +76,14 @@ def build_app(
     return Front(
         ingest=ingest,
         health=Health(service, stopping),
-        authenticator=Authenticator(service.tokens, options),
+        authenticator=authenticator,
         hot=(
             *(reading if options.read_api_enabled else switched_off(reading, READ_API_OFF)),
             *BackupRoutes(backups).routes(),
             *stats.routes(),
             *Samples(service, ingest).routes(),
         ),
-        administration=Admin(service, options).routes(),
+        administration=(*Admin(service, options).routes(), *AgentRoutes(service, options).routes()),
         options=options,
         stopping=stopping,
         slots=slots,

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from actors.agents import private_slug
+from actors.rules.scope import COMMONS
 from actors.tokens import TokenBook
 from storage.records import TokenRecord
 from web.attempts import WrongTokens
@@ -31,6 +33,18 @@ class Principal(msgspec.Struct, frozen=True, gc=False):
         """Whether the caller may do everything."""
         return self.token.kind == "admin"
 
+    @property
+    def agent(self) -> str | None:
+        """The agent that the token is bound to: what it sends is that agent's, and it drains that agent's inbox."""
+        return self.token.agent
+
+    @property
+    def visible(self) -> frozenset[str] | None:
+        """The slugs of the inboxes whose messages a bound token may see in its agent's inbox, as of this moment: those
+        that it reads. None: every webhook and topic inbox.
+        """
+        return None if self.token.inboxes is None else frozenset((*self.token.inboxes, COMMONS))
+
     def may_read(self, slug: str) -> bool:
         """Whether the caller may read the inbox of this slug, if there is one.
 
@@ -38,6 +52,8 @@ class Principal(msgspec.Struct, frozen=True, gc=False):
         caller's take the same path, so neither the answer nor its duration tells them apart.
         """
         if self.token.kind == "admin":
+            return True
+        if self.token.agent is not None and slug in (COMMONS, private_slug(self.token.agent)):
             return True
         if self.token.inboxes is None:
             return not slug.startswith(PRIVATE_PREFIXES)

@@ -12,10 +12,12 @@ therefore reads as two or more characters; nothing is guessed and nothing is los
 import re
 from collections.abc import Iterable
 from math import isinf
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from storage.records import INLINE_BODY_BYTES, BodyKind
+from storage.secret import SecretBytes
 from web.verify.model import Judgement
 
 REDACTED = "[redacted]"
@@ -41,6 +43,32 @@ _SQUARE = bytes.maketrans(b"{}", b"[]")
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _LONG = b"0" * 309  # the largest double has so many digits; this finds them 20 times as fast as a pattern
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
+
+
+class Held:
+    """An inbox's secrets, to be known wherever a sender shows one: also beside the place where the verifier looks, as
+    after a change of the verifier. A few are held, and a value of another length costs one look into `lengths`.
+    """
+
+    __slots__ = ("_secrets", "lengths")
+
+    def __init__(self, secrets: Iterable[SecretBytes]) -> None:
+        self._secrets = tuple(secret for secret in secrets if len(secret))
+        self.lengths = frozenset(len(secret) for secret in self._secrets)
+
+    def shows(self, value: bytes) -> bool:
+        """Whether a value is one of the secrets."""
+        return len(value) in self.lengths and any(secret.matches(value) for secret in self._secrets)
+
+    def in_path(self, path: bytes) -> bool:
+        """Whether the first segment of a path is one of them, as it is or percent-encoded."""
+        if not path:
+            return False
+        segment = path.lstrip(b"/").partition(b"/")[0]
+        return self.shows(segment) or (b"%" in segment and self.shows(unquote_to_bytes(segment)))
+
+
+NOTHING_HELD = Held(())
 
 
 class Said(msgspec.Struct, frozen=True, gc=False):
@@ -79,18 +107,25 @@ def said(
     headers: Iterable[tuple[bytes, bytes]],
     judgement: Judgement,
     secret_headers: frozenset[bytes] = frozenset(),
+    held: Held = NOTHING_HELD,
 ) -> bytes:
     """Return the sender's half of a webhook as a JSON object.
 
     `path` is what follows `/in/{slug}` of the raw request target (empty if nothing), `query` what
     follows the first `?`. `headers` keep their order and their duplicates; names become lower case.
-    `secret_headers` are the inbox's own credentials, redacted in addition to `REDACTED_HEADERS`.
+    `secret_headers` are the inbox's own credentials, redacted in addition to `REDACTED_HEADERS`, as is a value that is
+    one of the secrets `held`.
     """
+    lengths = held.lengths
     shown: list[tuple[str, str]] = []
     content_type: str | None = None
     for raw_name, value in headers:
         name = raw_name.lower()
-        if name in REDACTED_HEADERS or name in secret_headers:
+        if (
+            name in REDACTED_HEADERS
+            or name in secret_headers
+            or (len(value) in lengths and held.shows(value))
+        ):
             shown.append((name.decode("latin-1"), REDACTED))
             continue
         text = value.decode("latin-1")

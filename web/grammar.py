@@ -15,8 +15,19 @@ _END = r"$(?!\n)"
 SLUG_PATTERN = f"^[a-z0-9](?:[a-z0-9._-]{{0,62}}[a-z0-9])?{_END}"
 """1 to 64 characters, the first and the last alphanumeric; a pattern that JSON Schema understands as well."""
 
+INBOX_PATTERN = (
+    f"^(?:[a-z0-9](?:[a-z0-9._-]{{0,62}}[a-z0-9])?|(?:agent|machine)[.][a-z0-9][a-z0-9._-]{{0,63}}){_END}"
+)
+"""Slugs as a reader may name them: those of private inboxes, too, which end with a whole name."""
+
+MAX_INBOX_CHARS = 72
+"""Of the longest of them."""
+
 NAME_PATTERN = f"^[a-z0-9][a-z0-9._-]{{0,63}}{_END}"
 """Agent ids and names of machines, beacons, tokens and secrets."""
+
+ULID_PATTERN = f"^[0-7][0-9A-HJKMNP-TV-Z]{{25}}{_END}"
+"""Ids of messages, as `ulid_text` writes them."""
 
 RESERVED_SLUG_PREFIXES = ("agent.", "machine.")
 """Slugs of private inboxes, which the server alone makes."""

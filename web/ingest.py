@@ -23,7 +23,7 @@ from actors.fanout import Ticket
 from actors.service import Service
 from storage.clock import wall_clock_us
 from storage.records import INLINE_BODY_BYTES, BodyKind, InboxRecord, Secret, Verdict
-from web.claims import body_kind, facts, redacted_path, said
+from web.claims import Held, body_kind, facts, redacted_path, said
 from web.errors import ApiError, unauthenticated
 from web.grammar import is_slug, ulid_text
 from web.handshakes.model import NO_HEADERS, Adoption, Handshake
@@ -60,6 +60,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     handshake: Handshake | None
     rejects: bool
     secret_headers: frozenset[bytes]
+    held: Held
 
 
 class Taken(msgspec.Struct, frozen=True, gc=False):
@@ -93,6 +94,11 @@ class Ingest:
         self._rates: Rates[int] = Rates()  # by inbox_id
         self.in_flight = BodiesInFlight(options.bodies_in_flight_bytes)
         self._prepared: dict[int, Prepared] = {}
+
+    @property
+    def public_url(self) -> str | None:
+        """The URL of this server as senders know it, None where nobody has told it."""
+        return self._public_url or None
 
     async def __call__(self, request: Request, incoming: Incoming) -> Answer:
         """Answer one request. Raises as `take`."""
@@ -190,7 +196,9 @@ class Ingest:
         return ours if own is None else min(ours, own)
 
     def signed_url(self, inbox: InboxRecord, request: Request) -> str:
-        """Return the URL of a request as its provider knows it, for schemes that sign it."""
+        """Return the URL of a request as its provider knows it, for schemes that sign it. Where nobody has told that
+        URL, none is returned, only a path (`web.signed_urls`).
+        """
         if inbox.settings.signed_url is not None:
             return inbox.settings.signed_url
         target = request.raw_path + b"?" + request.raw_query if request.raw_query else request.raw_path
@@ -213,11 +221,12 @@ class Ingest:
             size=body.size,
             facts=facts(request.method, request.source_ip, body.size, judgement, verifier.name),
             said=said(
-                redacted_path(path) if verifier.secret_path else path,
+                redacted_path(path) if verifier.secret_path or prepared.held.in_path(path) else path,
                 request.raw_query,
                 request.headers,
                 judgement,
                 prepared.secret_headers,
+                prepared.held,
             ),
             body_kind=body_kind(content) if inline else BodyKind.LARGE,
             body=content or None,
@@ -252,6 +261,7 @@ def _prepared(inbox: InboxRecord) -> Prepared:
         rejects=inbox.settings.on_unverified == "reject" or verifier.always_reject,
         secret_headers=verifier.secret_headers
         | (NO_HEADERS if handshake is None else handshake.recipe.secret_headers),
+        held=Held(secret.value for secret in inbox.secrets),
     )
 
 

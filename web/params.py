@@ -13,7 +13,7 @@ from msgspec import Meta
 from storage.records import PageQuery, TokenKind, TokenRecord, Verdict
 from web.decoding import MAX_SEQ, from_json, from_object, from_query, json_object, time_argument
 from web.errors import invalid
-from web.grammar import NAME_PATTERN, SLUG_PATTERN, is_reserved_slug
+from web.grammar import INBOX_PATTERN, MAX_INBOX_CHARS, NAME_PATTERN, SLUG_PATTERN, is_reserved_slug
 from web.inbox_params import (
     CreateInbox,
     PutSecret,
@@ -34,11 +34,12 @@ DEFAULT_WAIT_SECONDS = 30
 MAX_STREAM_INBOXES = 32
 """In one stream. Its cursor names each of them and comes back in a request header: under 5 KiB of the 8 that proxies
 take."""
-LATER = "Agents and machines come with a later version."
+LATER = "Machines come with a later version."
 MAX_TOKEN_INBOXES = 1_000
 """Slugs, or machines, that one token may name; a token for more is a token for all."""
 
-Slug = Annotated[str, Meta(pattern=SLUG_PATTERN, description="Slug of the inbox.", examples=["demo"])]
+Slug = Annotated[str, Meta(pattern=SLUG_PATTERN)]
+Inbox = Annotated[str, Meta(pattern=INBOX_PATTERN, description="Slug of the inbox.", examples=["demo"])]
 Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
 Cursor = Annotated[int, Meta(ge=0, le=MAX_SEQ)]
 Seq = Annotated[int, Meta(ge=1, le=MAX_SEQ)]
@@ -76,7 +77,7 @@ class ListInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     limit: Limit | None = None
-    after_slug: Annotated[str, Meta(max_length=64)] = ""
+    after_slug: Annotated[str, Meta(max_length=MAX_INBOX_CHARS)] = ""
 
 
 class QueryMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,7 +86,7 @@ class QueryMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     newest. `since` <= received_at < `until`.
     """
 
-    inbox: Slug
+    inbox: Inbox
     after: After | None = None
     before: Before | None = None
     limit: Limit = DEFAULT_LIMIT
@@ -126,7 +127,7 @@ class WaitForMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     after `timeout_seconds`; 0 looks once.
     """
 
-    inbox: Slug
+    inbox: Inbox
     after: After
     types: Types = ()
     timeout_seconds: Annotated[int, Meta(ge=0, le=MAX_WAIT_SECONDS, description="0 looks once.")] = (
@@ -153,7 +154,7 @@ class StreamMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     `epoch`.
     """
 
-    inbox: Slug
+    inbox: Inbox
     after: Cursor | None = None
     types: Types = ()
     bodies: bool = False
@@ -163,7 +164,7 @@ class StreamMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class StreamInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`GET /v1/stream`: several inboxes in one stream; `after` is the cursor in each of them."""
 
-    inboxes: Annotated[tuple[Slug, ...], Meta(min_length=1, max_length=MAX_STREAM_INBOXES)]
+    inboxes: Annotated[tuple[Inbox, ...], Meta(min_length=1, max_length=MAX_STREAM_INBOXES)]
     after: Cursor | None = None
     types: Types = ()
     bodies: bool = False
@@ -178,7 +179,7 @@ class StreamInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class GetMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`GET /v1/inboxes/{slug}/messages/{seq}`, `get_message`, and `…/raw`."""
 
-    inbox: Slug
+    inbox: Inbox
     seq: Seq
     epoch: Epoch | None = None
 
@@ -201,8 +202,8 @@ Machines = Annotated[tuple[Name, ...], Meta(max_length=MAX_TOKEN_INBOXES)]
 
 
 class CreateToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`POST /v1/tokens`. `inboxes` are slugs, which need not exist yet, or `"all"`; `machines` are those beside its
-    own that the token may reach.
+    """`POST /v1/tokens`. `inboxes` are slugs, which need not exist yet, or `"all"`; `agent` is the agent that the token
+    is bound to; `machines` are those beside its own that the token may reach.
     """
 
     kind: TokenKind

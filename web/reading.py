@@ -5,6 +5,8 @@ looked up. Head and rows come from one snapshot, and the checks of epoch and cur
 answer mixes two moments.
 """
 
+from actors.agents import private_slug
+from actors.rules.scope import COMMONS
 from actors.service import Service
 from storage.records import INLINE_BODY_BYTES, Head, InboxRecord, StoredMessage
 from web import render
@@ -13,6 +15,7 @@ from web.claims import large_kind
 from web.errors import ApiError, no_such_inbox
 from web.options import WebOptions
 from web.params import MAX_LIMIT, GetMessage, QueryMessages
+from web.private import hidden_of, is_partly_hidden, page_of
 from web.render import PLAIN, Cost
 from web.views import InboxPage, inbox_line
 
@@ -63,20 +66,32 @@ class Reading:
         """
         token = caller.token
         named = None if token.kind == "admin" or token.inboxes is None else token.inboxes
+        own = () if caller.agent is None else (COMMONS, private_slug(caller.agent))
+        if named is not None:
+            named = tuple(dict.fromkeys((*named, *own)))
         limit = limit or (MAX_LIMIT if named is None else max(len(named), 1))
         found = await self.service.list_inboxes(named, after_slug, limit + 1)
+        if named is None and own:  # all webhook and topic inboxes, and one more
+            found += await self.service.list_inboxes(own[1:], after_slug, 1)
+            found.sort(key=lambda listing: listing.record.slug)
         lines = [inbox_line(listing) for listing in found[:limit]]
         more = len(found) > limit
         return InboxPage(lines, truncated=more, next_after_slug=lines[-1].slug if more else None)
 
     async def query(
-        self, inbox: InboxRecord, params: QueryMessages, *, cost: Cost = PLAIN, page_bytes: int | None = None
+        self,
+        caller: Principal,
+        inbox: InboxRecord,
+        params: QueryMessages,
+        *,
+        cost: Cost = PLAIN,
+        page_bytes: int | None = None,
     ) -> bytes:
         """Return one page as JSON, forward or backward, of at most `page_bytes` as sent (None: the server's limit)."""
         options = self._options
         limit, inline_limit = page_bytes or options.page_bytes, options.inline_body_bytes
         query = params.page_query(inbox.inbox_id, inline_limit=inline_limit, page_bytes=limit // cost.copies)
-        page, entries = await self.service.page(query)
+        page, entries = await page_of(self.service, caller, inbox, query)
         check_epoch(params.epoch, page.head)
         check_cursor(params.after, page.head)
         if params.after is None:
@@ -99,17 +114,24 @@ class Reading:
             entries=entries,
         )
 
-    async def stored(self, inbox: InboxRecord, params: GetMessage) -> tuple[Head, StoredMessage]:
+    async def stored(
+        self, caller: Principal, inbox: InboxRecord, params: GetMessage
+    ) -> tuple[Head, StoredMessage]:
         """Return one message as it is stored, with its body unless that is kept in pieces. Raises `ApiError`."""
         head, row = await self.service.message(inbox.inbox_id, params.seq, INLINE_BODY_BYTES)
         check_epoch(params.epoch, head)
+        if row is not None and is_partly_hidden(caller, inbox):
+            hidden = await hidden_of(self.service, inbox.inbox_id, [row.seq], caller.visible)
+            row = None if hidden else row
         if row is None:
             raise ApiError("not_found", NO_SUCH_MESSAGE, field="seq")
         return head, row
 
-    async def whole(self, inbox: InboxRecord, params: GetMessage, *, cost: Cost = PLAIN) -> bytes:
+    async def whole(
+        self, caller: Principal, inbox: InboxRecord, params: GetMessage, *, cost: Cost = PLAIN
+    ) -> bytes:
         """Return one message as JSON, with its whole body. Raises `ApiError`, `payload_too_large` among them."""
-        head, row = await self.stored(inbox, params)
+        head, row = await self.stored(caller, inbox, params)
         limit, base_url = self._options.message_bytes, (self._options.public_url or "").rstrip("/")
         large: bytes | None = None
         kind = row.body_kind

@@ -48,23 +48,24 @@ class Reads:
 
     async def query_messages(self, request: Request) -> Answer:
         """`GET …/messages`: one page, forward or backward."""
-        inbox = await self._readable(request)
+        caller, inbox = await self._readable(request)
         params = from_query(QueryMessages, request.raw_query, {"inbox": inbox.slug})
-        return Answer(200, await self._reading.query(inbox, params))
+        return Answer(200, await self._reading.query(caller, inbox, params))
 
     async def get_message(self, request: Request) -> Answer:
         """`GET …/messages/{seq}`: one message, whole."""
-        inbox = await self._readable(request)
-        return Answer(200, await self._reading.whole(inbox, _one_message(request, inbox)))
+        caller, inbox = await self._readable(request)
+        return Answer(200, await self._reading.whole(caller, inbox, _one_message(request, inbox)))
 
     async def get_raw(self, request: Request) -> Answer | StreamedAnswer:
         """`GET …/messages/{seq}/raw`: the received bytes."""
-        inbox = await self._readable(request)
-        _, row = await self._reading.stored(inbox, _one_message(request, inbox))
+        caller, inbox = await self._readable(request)
+        _, row = await self._reading.stored(caller, inbox, _one_message(request, inbox))
         return raw.answer(self._reading.service, request, inbox.slug, row)
 
-    async def _readable(self, request: Request) -> InboxRecord:
-        return await readable(self._reading.service, principal_of(request), request.params["slug"])
+    async def _readable(self, request: Request) -> tuple[Principal, InboxRecord]:
+        caller = principal_of(request)
+        return caller, await readable(self._reading.service, caller, request.params["slug"])
 
 
 def _one_message(request: Request, inbox: InboxRecord) -> GetMessage:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from actors.tail import TailEntry
+from storage.mail_records import Delivered
 from storage.records import BodyKind, Head, Page, StoredMessage
 from web.errors import ApiError
 from web.grammar import format_time, ulid_text
+from web.published import is_published, message_claims
 
 Measure = Callable[[bytes], int]
 """What a fragment costs as sent, in bytes. Additive over concatenation."""
@@ -30,6 +32,12 @@ class Cost(msgspec.Struct, frozen=True):
     most: int = 1
 
 
+Body = tuple[int, bytes]
+"""How a body is shown (one of `BodyKind`: JSON, TEXT or BYTES), and its bytes."""
+
+CUT = b',"body_truncated":true'
+"""The fact that a body was left out for its size."""
+
 PLAIN = Cost()
 """As REST sends it: the bytes themselves, once."""
 
@@ -37,19 +45,17 @@ _WIDEST = 2**63 - 1  # a cursor with as many digits as there can be
 _encode = msgspec.json.Encoder().encode
 
 
-def message(slug: str, epoch: str, row: StoredMessage, *, bodies: bool, inline_limit: int) -> bytes:
-    """Return one message as it stands in a page.
+def message(
+    slug: str, epoch: str, row: StoredMessage, *, bodies: bool, inline_limit: int, fact: bytes = b""
+) -> bytes:
+    """Return one message as it stands in a page; `fact` is a further member among the facts, with a comma before it.
 
     With `bodies`, a body of at most `inline_limit` bytes is included and a larger one is left out and marked
     `body_truncated`; a row that came without a body it has counts as larger.
     """
-    if not bodies:
-        return _splice(slug, epoch, row, b"", b"}}")
-    if row.size == 0:
-        return _splice(slug, epoch, row, b"", b',"body_text":""}}')
-    if row.size > inline_limit or row.body is None or row.body_kind == BodyKind.LARGE:
-        return _splice(slug, epoch, row, b',"body_truncated":true', b"}}")
-    return _splice(slug, epoch, row, b"", _body(row.body_kind, row.body))
+    body = inline_body(row, inline_limit) if bodies else None
+    mark = CUT if bodies and body is None else b""
+    return _splice(slug, epoch, row, mark + fact, untrusted(row.said, body))
 
 
 def whole_message(
@@ -72,12 +78,12 @@ def whole_message(
     """
     body, kind = (row.body, row.body_kind) if large is None else (large, large_kind)
     if row.size == 0:
-        text = _splice(slug, epoch, row, b"", b',"body_text":""}}')
+        body, kind = b"", BodyKind.TEXT
     else:
         refuse_oversized(slug, row, message_bytes=message_bytes, base_url=base_url)
-        if body is None:
-            raise ValueError("the whole message needs the whole body")
-        text = _splice(slug, epoch, row, b"", _body(kind, body))
+    if body is None:
+        raise ValueError("the whole message needs the whole body")
+    text = _splice(slug, epoch, row, b"", untrusted(row.said, (kind, body)))
     if measure(text) > message_bytes:
         raise _too_large(slug, row, base_url)
     return text
@@ -193,8 +199,27 @@ def _backward_tail(head: Head, next_before: int | None) -> bytes:
     )
 
 
-def _splice(slug: str, epoch: str, row: StoredMessage, mark: bytes, tail: bytes) -> bytes:
-    """Join identity, facts, `mark` (a further fact), claims and `tail` (the body and both closing braces).
+def inline_body(row: StoredMessage | Delivered, inline_limit: int) -> Body | None:
+    """Return a body that may be shown among others; None for one that is too large for that, or that did not come."""
+    if row.size == 0:
+        return BodyKind.TEXT, b""
+    if row.size > inline_limit or row.body is None or row.body_kind == BodyKind.LARGE:
+        return None
+    return row.body_kind, row.body
+
+
+def untrusted(said: bytes, body: Body | None) -> bytes:
+    """Return what the sender chose as a JSON object, with the body unless that is None."""
+    if is_published(said):
+        return message_claims(said, None if body is None else body[1])
+    if body is None:
+        return said
+    member = _body_member(*body)
+    return b"".join((said[:-1], member if len(said) > 2 else member[1:], b"}"))
+
+
+def _splice(slug: str, epoch: str, row: StoredMessage, mark: bytes, claims: bytes) -> bytes:
+    """Join identity, facts, `mark` (a further fact) and claims (an object).
 
     A slug and an epoch are of our own alphabets and need no escaping.
     """
@@ -202,7 +227,7 @@ def _splice(slug: str, epoch: str, row: StoredMessage, mark: bytes, tail: bytes)
         f'{{"id":"{ulid_text(row.id)}","inbox":"{slug}","seq":{row.seq},"epoch":"{epoch}",'
         f'"received_at":"{format_time(row.received_at)}"'
     )
-    facts, said = row.facts, row.said
+    facts = row.facts
     return b"".join(
         (
             identity.encode(),
@@ -210,18 +235,18 @@ def _splice(slug: str, epoch: str, row: StoredMessage, mark: bytes, tail: bytes)
             facts[1:-1],
             mark,
             b',"untrusted":',
-            said[:-1],
-            tail if len(said) > 2 else tail.removeprefix(b","),
+            claims,
+            b"}",
         )
     )
 
 
-def _body(kind: int, body: bytes) -> bytes:
+def _body_member(kind: int, body: bytes) -> bytes:
     if kind == BodyKind.JSON:
-        return b',"body":%b}}' % body
+        return b',"body":%b' % body
     if kind == BodyKind.TEXT:
-        return b',"body_text":%b}}' % _encode(body.decode())
-    return b',"body_base64":"%b"}}' % b64encode(body)
+        return b',"body_text":%b' % _encode(body.decode())
+    return b',"body_base64":"%b"' % b64encode(body)
 
 
 def _too_large(slug: str, row: StoredMessage, base_url: str) -> ApiError:

@@ -18,7 +18,10 @@ CLOSE = (b"connection", b"close")
 coming."""
 
 BODILESS = frozenset({204, 205, 304})
-"""Statuses whose answers have neither a body nor a length."""
+"""Statuses whose answers have no body."""
+
+UNSIZED = frozenset({204, 304})
+"""Those of them whose answers end with their head. A 205 says by a length of 0 that it does, too (RFC 9110, 15.3.6)."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -28,7 +31,10 @@ log = structlog.get_logger("postroom.web")
 def answer_headers(answer: Answer) -> Headers:
     """Return all headers of a complete answer."""
     headers: Headers = [*EVERY_ANSWER, *answer.headers]
-    if answer.status not in BODILESS:
+    if answer.status in BODILESS:
+        if answer.status not in UNSIZED:
+            headers.append((b"content-length", b"0"))
+    else:
         headers.append((b"content-length", b"%d" % len(answer.body)))
         if answer.body:
             headers.append((b"content-type", answer.content_type))

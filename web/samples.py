@@ -1,9 +1,11 @@
 """Samples: messages that the server signs with a secret that it holds, and takes in as if their provider had sent them.
 
 So a handler can be tested without the provider, by an administrator who does not know the secret. Secrets are never
-shown again after they were given, and a credential in a header or in a path *is* the secret: so nothing that was
-made with one leaves the server. The request is made here and goes straight into the ingest handler, through every check
-that a sender's request passes; what comes out is the message's place and the verdict.
+shown again after they were given, and a credential in a header or in a path *is* the secret: so nothing that was made
+with one leaves the server, and what would show it in a body (Microsoft Graph) is not made at all.
+
+The request is made here and goes straight into the ingest handler, through every check that a sender's request passes;
+what comes out is the message's place and the verdict.
 """
 
 import base64
@@ -23,11 +25,12 @@ from web.decoding import from_json
 from web.errors import ApiError, invalid, no_such_inbox
 from web.grammar import NAME_PATTERN, ulid_text
 from web.http import Answer, RawHeaders, Request
+from web.inbox_params import check_signed_url
 from web.ingest import PREFIX, Ingest, Taken
 from web.limits import Incoming
 from web.making import Made, Message, make
 from web.routes import Route
-from web.verify.registry import canonical
+from web.verify.registry import canonical, scheme
 from web.verify.schemes import VERIFY_TOKEN
 
 MAX_HEADERS = 20
@@ -109,13 +112,14 @@ class Samples:
     async def send(self, request: Request) -> Answer:
         """`POST /v1/inboxes/{slug}:sample`: 200 with the place of the message that was signed and stored."""
         require_admin(request)
-        form = from_json(SendSample, await request.read_body())
+        form = from_json(SendSample, await _read(request))
         inbox = await self._service.find(request.params["slug"])
         if inbox is None:
             raise no_such_inbox()
         verifier = inbox.settings.verifier
         if form.verifier is not None and canonical(form.verifier) != canonical(verifier):
             raise invalid("verifier", f"The verifier of this inbox is {verifier}.")
+        _check_signable(inbox, self._ingest.public_url)
         made = self._made(inbox, form, form.body(), request)
         taken = await self._take(_request(inbox.slug, form, made, request), made.body)
         return Answer(200, msgspec.json.encode(_view(taken)), sent=taken.answer.sent)
@@ -136,7 +140,7 @@ class Samples:
         for secret in _secrets(inbox, form.secret_name):
             try:
                 return make(
-                    inbox.settings.verifier,
+                    form.verifier or inbox.settings.verifier,  # an alias may have headers of its own
                     inbox.settings.verifier_options,
                     secret.value.reveal(),
                     message,
@@ -159,6 +163,33 @@ class Samples:
                 raise
             # 401 would say that the administrator's own token is not good.
             raise ApiError("conflict", f"The inbox does not take its own sample. {error.message}") from None
+
+
+async def _read(request: Request) -> bytes:
+    """Return the body of the request, which is not the sample's. Raises `ApiError`."""
+    try:
+        return await request.read_body()
+    except ApiError as error:
+        if error.code != "payload_too_large":
+            raise
+        message = (
+            "This request is too large: it takes samples of up to about 700 KiB, in base64. Sign a larger one with a"
+            " secret of your own (postroom send --sign … --secret-env NAME)."
+        )
+        raise ApiError(error.code, message) from None
+
+
+def _check_signable(inbox: InboxRecord, public_url: str | None) -> None:
+    """Refuse what the server cannot sign as the provider does, or must not. Raises `ApiError`."""
+    settings = inbox.settings
+    if scheme(settings.verifier).about.in_body:
+        raise invalid(
+            "verifier",
+            f"{settings.verifier} shows its secret in the body, and a body is stored as it comes, so who reads the"
+            " inbox would see the secret that the server holds. Send one with the secret yourself"
+            f" (postroom send --sign {settings.verifier} --secret-env NAME).",
+        )
+    check_signed_url(settings, public_url)
 
 
 def _secrets(inbox: InboxRecord, name: str | None) -> list[Secret]:

@@ -114,18 +114,22 @@ class CannotListen(Exception):
     """The address cannot be had. The message is one sentence that names it."""
 
 
-def open_listener(options: WebOptions) -> socket.socket:
-    """Return a listening socket on `options.bind`, from which nobody accepts yet. Raises `CannotListen`."""
+def open_listener(options: WebOptions, bind: str | None = None, flag: str = "--bind") -> socket.socket:
+    """Return a listening socket on `bind`, `options.bind` unless given, from which nobody accepts yet.
+
+    Raises `CannotListen`, naming the flag by which another address is chosen.
+    """
+    bind = options.bind if bind is None else bind
     try:
-        host, port = parse_bind(options.bind)
+        host, port = parse_bind(bind)
         return listen(host, port, backlog=BACKLOG, stalled_reader_seconds=options.stalled_reader_seconds)
     except ValueError as error:
         raise CannotListen(f"{error}.") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise CannotListen(f"{options.bind} is in use by another program; choose --bind.") from error
+            raise CannotListen(f"{bind} is in use by another program; choose {flag}.") from error
         reason = (error.strerror or "the system refused").lower()
-        raise CannotListen(f"The server cannot listen on {options.bind}: {reason}.") from error
+        raise CannotListen(f"The server cannot listen on {bind}: {reason}.") from error
 
 
 async def serve_http(
@@ -144,7 +148,7 @@ async def serve_http(
     takes at most `STOP_GRACE_SECONDS` for clients and `UNWIND_SECONDS` for handlers that still do not come to theirs.
     """
     sock = open_listener(options) if listening is None else listening
-    at = _describe(sock)
+    at = listening_at(sock)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
     config = ServerConfig(options)
     context = WorkerContext(None)
@@ -173,7 +177,8 @@ async def serve_http(
         outer.cancel_scope.cancel()
 
 
-def _describe(sock: socket.socket) -> Listening:
+def listening_at(sock: socket.socket) -> Listening:
+    """Return where a socket listens."""
     host, port = sock.getsockname()[:2]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return Listening(address, f"http://{address}", port)

@@ -39,6 +39,17 @@ class ActorFigures(msgspec.Struct, frozen=True):
     tail_bytes_limit: int
 
 
+class RoutingFigures(msgspec.Struct, frozen=True):
+    """The router, since the start: as `actors.router.RouterFigures`. `beacons`: how many are in force."""
+
+    lag: int
+    routed: int
+    delivered: int
+    overflow: int
+    failed: int
+    beacons: int
+
+
 class WaitFigures(msgspec.Struct, frozen=True):
     """Waits and streams together. `refused`: those answered `too_many_waits`."""
 
@@ -71,6 +82,7 @@ class Figures(msgspec.Struct, frozen=True):
     uptime_seconds: float
     store: StoreFigures
     actors: ActorFigures
+    routing: RoutingFigures
     waits: WaitFigures
     connections: ConnectionFigures
     bodies: BodyFigures
@@ -125,6 +137,10 @@ class Stats:
                 mailbox_peak=registry.mailbox_peak,
                 tail_bytes=registry.tails.bytes,
                 tail_bytes_limit=registry.tails.limit_bytes,
+            ),
+            routing=RoutingFigures(
+                **msgspec.structs.asdict(self._service.router.figures),
+                beacons=len(self._service.beacons.in_force.index),
             ),
             waits=WaitFigures(
                 open=self._slots.taken,

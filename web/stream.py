@@ -82,6 +82,10 @@ class Place:
         )
         return await self.feed.read(query)
 
+    def message(self, row: StoredMessage, *, bodies: bool, inline_limit: int) -> bytes:
+        """Return one message of it as JSON."""
+        return render.message(self.slug, self.epoch, row, bodies=bodies, inline_limit=inline_limit)
+
     def passed(self, page: Page, last: int | None) -> None:
         """Take note that the page was told up to the seq `last`, None for all of it."""
         self._due = last is not None
@@ -257,9 +261,7 @@ class Stream:
     def _message(self, place: Place, row: StoredMessage, entry: TailEntry | None) -> bytes:
         if entry is not None and self._bodies in entry.fragments:
             return entry.fragments[self._bodies]
-        text = render.message(
-            place.slug, place.epoch, row, bodies=self._bodies, inline_limit=self._inline_limit
-        )
+        text = place.message(row, bodies=self._bodies, inline_limit=self._inline_limit)
         part = sse.event("message", text)
         if entry is not None:
             entry.keep(self._bodies, part)

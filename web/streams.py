@@ -1,4 +1,4 @@
-"""`GET /v1/inboxes/{slug}/stream` and `GET /v1/stream`: from a request to an open `Stream`, or to a refusal.
+"""`GET …/stream`, `/v1/stream` and `/v1/inbox:stream`: from a request to an open `Stream`, or to a refusal.
 
 Whatever can be refused is refused before the head of the answer, in the shape of every other error. Only a cursor of
 another life that comes as `Last-Event-ID` is answered with a stream: an event source would reconnect with it for ever.
@@ -7,6 +7,8 @@ another life that comes as `Last-Event-ID` is answered with a stream: an event s
 from collections.abc import Mapping
 from contextlib import ExitStack
 
+from actors.agents import private_slug
+from actors.feed import Feed
 from actors.service import Service
 from actors.watchers import Watcher
 from storage.records import InboxRecord
@@ -14,8 +16,11 @@ from web import sse
 from web.auth import Principal
 from web.errors import ApiError, invalid
 from web.http import Request, StreamedAnswer
+from web.mail_params import StreamInbox
+from web.mail_stream import PrivatePlace
 from web.options import WebOptions
 from web.params import StreamInboxes, StreamMessages, from_query
+from web.private import calling_agent, current_scope, is_partly_hidden
 from web.pulse import Pulse
 from web.reading import check_cursor, check_epoch, readable
 from web.reads import principal_of
@@ -45,6 +50,7 @@ class Streams:
         return (
             Route("GET", "/v1/inboxes/{slug}/stream", self.stream_inbox),
             Route("GET", "/v1/stream", self.stream_inboxes),
+            Route("GET", "/v1/inbox:stream", self.stream_own),
         )
 
     async def stream_inbox(self, request: Request) -> StreamedAnswer:
@@ -52,14 +58,15 @@ class Streams:
         caller = principal_of(request)
         inbox = await readable(self._service, caller, request.params["slug"])
         params = from_query(StreamMessages, request.raw_query, {"inbox": inbox.slug})
-        last = _last_event_id(request)
-        resumed: dict[str, sse.Place] = {}
-        if last is not None:
-            try:
-                resumed[inbox.slug] = sse.parse_single_id(last)
-            except ValueError:
-                raise _not_an_id() from None
-        return await self._answer(request, caller, (inbox,), params, resumed)
+        return await self._answer(request, caller, (inbox,), params, _resumed(request, inbox))
+
+    async def stream_own(self, request: Request) -> StreamedAnswer:
+        """`GET /v1/inbox:stream`: the private inbox of the caller's agent."""
+        caller = principal_of(request)
+        agent = calling_agent(self._service, caller)
+        params = from_query(StreamInbox, request.raw_query)
+        inbox = await readable(self._service, caller, private_slug(agent.agent_id))
+        return await self._answer(request, caller, (inbox,), params, _resumed(request, inbox))
 
     async def stream_inboxes(self, request: Request) -> StreamedAnswer:
         """`GET /v1/stream`: several inboxes at once."""
@@ -81,7 +88,7 @@ class Streams:
         request: Request,
         caller: Principal,
         inboxes: tuple[InboxRecord, ...],
-        params: StreamMessages | StreamInboxes,
+        params: StreamMessages | StreamInboxes | StreamInbox,
         resumed: Mapping[str, sse.Place],
     ) -> StreamedAnswer:
         """Return a stream that has looked at every inbox once. Raises `ApiError`, and as `Feed.read`."""
@@ -93,7 +100,7 @@ class Streams:
             held.enter_context(self._slots.take([inbox.inbox_id for inbox in inboxes]))
             held.enter_context(self._service.tokens.watching(caller.token, watcher))
             places = tuple(
-                Place(inbox.slug, held.enter_context(self._service.feed(inbox.inbox_id, watcher)))
+                self._place(caller, inbox, held.enter_context(self._service.feed(inbox.inbox_id, watcher)))
                 for inbox in inboxes
             )
             changed = {
@@ -120,8 +127,16 @@ class Streams:
             stream.open()
         return StreamedAnswer(200, lambda: stream, sse.CONTENT_TYPE, None, HEADERS, sent=stream.close)
 
+    def _place(self, caller: Principal, inbox: InboxRecord, feed: Feed) -> Place:
+        agent = self._service.mail.agents.of_inbox(inbox.inbox_id)
+        if agent is None or not is_partly_hidden(caller, inbox):
+            return Place(inbox.slug, feed)
+        return PrivatePlace(inbox.slug, feed, self._service.mail, agent, current_scope(self._service, caller))
 
-async def _begin(place: Place, params: StreamMessages | StreamInboxes, resumed: sse.Place | None) -> bool:
+
+async def _begin(
+    place: Place, params: StreamMessages | StreamInboxes | StreamInbox, resumed: sse.Place | None
+) -> bool:
     """Place a stream in one inbox; True when its cursor belongs to another life. What the reader was told last wins
     over the address that it was given first. Raises `epoch_changed` (of the parameter alone) and `cursor_ahead`.
     """
@@ -138,6 +153,16 @@ async def _begin(place: Place, params: StreamMessages | StreamInboxes, resumed: 
     check_cursor(params.after, head)
     place.begin(head, params.after)
     return False
+
+
+def _resumed(request: Request, inbox: InboxRecord) -> dict[str, sse.Place]:
+    last = _last_event_id(request)
+    if last is None:
+        return {}
+    try:
+        return {inbox.slug: sse.parse_single_id(last)}
+    except ValueError:
+        raise _not_an_id() from None
 
 
 def _last_event_id(request: Request) -> str | None:

@@ -73,11 +73,12 @@ class InboxView(msgspec.Struct, frozen=True):
 
 
 class TokenView(msgspec.Struct, frozen=True):
-    """A token without its text. `inboxes` is a list of slugs, or `all`."""
+    """A token without its text. `inboxes` is a list of slugs, or `all`; `agent` the one that it is bound to."""
 
     token_id: str
     kind: TokenKind
     inboxes: list[str] | Literal["all"]
+    agent: str | None
     name: str | None
     created_at: str
     expires_at: str | None
@@ -140,6 +141,7 @@ def token_view(token: TokenRecord) -> TokenView:
         token_id=token.token_id,
         kind=token.kind,
         inboxes="all" if everything else list(token.inboxes or ()),
+        agent=token.agent,
         name=token.name,
         created_at=format_time(token.created_at),
         expires_at=_time(token.expires_at),

@@ -24,6 +24,7 @@ from web.errors import no_such_inbox
 from web.limits import ClientGone
 from web.options import WebOptions
 from web.params import WaitForMessages
+from web.private import feed_of
 from web.reading import check_cursor, check_epoch
 from web.render import PLAIN, Cost
 from web.slots import Slots
@@ -121,7 +122,7 @@ class Waiting:
 
         with (
             self.service.tokens.watching(caller.token, watcher),
-            self.service.feed(inbox.inbox_id, watcher) as feed,
+            feed_of(self.service, caller, inbox, watcher) as feed,
         ):
             return await _next(feed, query, until, access, check)
 

@@ -10,12 +10,14 @@ from functools import lru_cache
 import msgspec
 from msgspec import inspect
 
-from web.grammar import NAME_PATTERN, SLUG_PATTERN
+from web.grammar import INBOX_PATTERN, NAME_PATTERN, SLUG_PATTERN, ULID_PATTERN
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[[^\]]*\]")
 _SPELLINGS = {
     SLUG_PATTERN: "1 to 64 characters of a-z 0-9 . _ -, the first and the last a letter or digit",
+    INBOX_PATTERN: "1 to 64 characters of a-z 0-9 . _ -, the first and the last a letter or digit",
     NAME_PATTERN: "1 to 64 characters of a-z 0-9 . _ -, the first a letter or digit",
+    ULID_PATTERN: "the id of a message, 26 characters of 0-9 and A-Z",
 }
 """What a person is told instead of a pattern."""
 

@@ -8,6 +8,7 @@ A pull is: acknowledge first, then look at a window of rows above the floor. All
 that its reader may not see: a filtered row that did not count would be looked at again for ever.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -32,7 +33,10 @@ class Reader(msgspec.Struct, frozen=True):
 
     def has_acked(self, seq: int) -> bool:
         """Whether a seq is acknowledged, by cursor or by itself."""
-        return seq <= self.ack_cursor or any(run.low <= seq <= run.high for run in self.acked)
+        if seq <= self.ack_cursor:
+            return True
+        place = bisect_right(self.acked, seq, key=lambda run: run.low)
+        return place > 0 and seq <= self.acked[place - 1].high
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -118,11 +122,29 @@ def look(reader: Reader, since: int | None, rows: Sequence[Row], *, has_more: bo
     raise `served_high`.
     """
     high = rows[-1].seq if rows else reader.ack_cursor
-    wanted = [row for row in rows if row.shown and (since is not None or not reader.has_acked(row.seq))]
+    wanted = [row for row in rows if serves(reader, since, row)]
     wanted.sort(key=lambda row: (-row.score, row.seq))
     if floor(reader, since) <= max(reader.ack_cursor, reader.served_high) and high > reader.served_high:
         reader = msgspec.structs.replace(reader, served_high=high)
     return Window(tuple(row.seq for row in wanted), high, has_more, reader)
+
+
+def serves(reader: Reader, since: int | None, row: Row) -> bool:
+    """Whether a pull serves a row of its window."""
+    return row.shown and (since is not None or not reader.has_acked(row.seq))
+
+
+def fitting(costs: Iterable[tuple[int, int]], budget: int) -> int | None:
+    """Return the first seq that does not fit into a budget any more, None when all do.
+
+    `costs`: (seq, bytes) of what is served, in the order of seqs. The first one fits always.
+    """
+    taken = 0
+    for place, (seq, cost) in enumerate(costs):
+        taken += cost
+        if place and taken > budget:
+            return seq
+    return None
 
 
 def floor(reader: Reader, since: int | None) -> int:

@@ -2,15 +2,19 @@
 
 import click
 
+from postroom.cli.agent import agent
 from postroom.cli.backup import backup, epochs, restore, verify
+from postroom.cli.beacon import beacon
 from postroom.cli.configuration import config_command
 from postroom.cli.connect import connect
+from postroom.cli.drain import drain
 from postroom.cli.erase import erase
 from postroom.cli.follow import tail, wait
 from postroom.cli.forward import forward_command
 from postroom.cli.inbox import inbox
 from postroom.cli.mcp import mcp
 from postroom.cli.program import Program
+from postroom.cli.publish import publish
 from postroom.cli.read import message, messages, raw
 from postroom.cli.rekey import rekey
 from postroom.cli.send import send
@@ -47,6 +51,10 @@ for command in (
     inbox,
     verifiers,
     token,
+    agent,
+    beacon,
+    publish,
+    drain,
     backup,
     restore,
     verify,

@@ -13,7 +13,9 @@ from storage.secret import SecretBytes
 from storage.sqlite import OfflineStore, open_offline
 
 if TYPE_CHECKING:
-    from storage.resealing import Resealed
+    from collections.abc import Callable
+
+    from storage.resealing import Forget, Names, Resealed
 
 _tokens = Reading(lambda snapshot: snapshot.tokens())
 
@@ -40,14 +42,16 @@ def run_reset(config: Config) -> str:
         return text
 
 
-def run_reseal(config: Config, old: SecretBytes | None, *, forget: bool) -> "Resealed":
+def run_reseal(
+    config: Config, old: SecretBytes | None, *, forget: "Forget", agree: "Callable[[Names], None]"
+) -> "Resealed":
     """Put the secrets under the key of the configuration; `old` is the one that they are sealed with.
 
     As `storage.resealing.reseal` says. Raises `StorageError`.
     """
     with open_offline(config.storage) as store:
         _tell(store)
-        return store.reseal(old, config.secret_key, forget=forget)
+        return store.reseal(old, config.secret_key, forget=forget, agree=agree)
 
 
 def _tell(store: OfflineStore) -> None:

@@ -1,6 +1,5 @@
 """`postroom token …`: making, listing, changing and revoking tokens, and the cure for a lost admin token."""
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,15 +10,13 @@ import click
 from postroom.cli.configured import offline_options
 from postroom.cli.program import EXIT_USAGE, Failure, Remote, confirm, remote, yes_option
 from postroom.cli.terminal import facts, print_json, safe, table, when
+from postroom.cli.times import span_seconds
 from postroom.client import Client, Params, segment
 from postroom.config import Config
 from web.grammar import parse_time
 
 PAGE_ITEMS = 100
 """Tokens asked for at once: the server's own maximum."""
-
-_SPAN = re.compile(r"([0-9]{1,18})([smhdw])")
-_SPAN_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 @click.group()
@@ -34,11 +31,11 @@ def _expiry(given: str | None) -> str | None:
     if given is None:
         return None
     now = datetime.now(UTC)
-    span = _SPAN.fullmatch(given)
+    seconds = span_seconds(given)
     text = given
     try:
-        if span is not None:
-            ends = now + timedelta(seconds=int(span[1]) * _SPAN_SECONDS[span[2]])
+        if seconds is not None:
+            ends = now + timedelta(seconds=seconds)
             text = ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         ends_us = parse_time(text)
     except OverflowError:
@@ -53,7 +50,8 @@ def _expiry(given: str | None) -> str | None:
     return text
 
 
-def _scope(inboxes: tuple[str, ...], all_inboxes: bool) -> Any:
+def scope_of(inboxes: tuple[str, ...], all_inboxes: bool) -> Any:
+    """Return what the options say that a token may read, as the API takes it; None when they say nothing."""
     if inboxes and all_inboxes:
         raise Failure("give --inbox or --all-inboxes, not both.", EXIT_USAGE)
     return "all" if all_inboxes else list(inboxes) or None
@@ -74,6 +72,7 @@ all_option = click.option("--all-inboxes", is_flag=True, help="May read every we
     show_default=True,
     help="An agent reads inboxes, an admin may do everything.",
 )
+@click.option("--agent", metavar="AGENT", help="A token of this agent: it drains the agent's inbox, too.")
 @inbox_option
 @all_option
 @click.option("--name", help="A name for people.")
@@ -82,18 +81,21 @@ all_option = click.option("--all-inboxes", is_flag=True, help="May read every we
 def create(
     remote: Remote,
     kind: str,
+    agent: str | None,
     inboxes: tuple[str, ...],
     all_inboxes: bool,
     name: str | None,
     expires: str | None,
 ) -> None:
     """Make a token and print it once. An agent token reads the inboxes that it is issued for."""
-    scope = _scope(inboxes, all_inboxes)
-    if kind == "agent" and scope is None:
+    scope = scope_of(inboxes, all_inboxes)
+    if kind == "agent" and scope is None and agent is None:
         raise Failure("say what the token may read: --inbox SLUG or --all-inboxes.", EXIT_USAGE)
     if kind == "admin" and scope is not None:
         raise Failure("an admin token may do everything; it takes no --inbox.", EXIT_USAGE)
-    body = {"kind": kind, "inboxes": scope, "name": name, "expires_at": _expiry(expires)}
+    if kind == "admin" and agent is not None:
+        raise Failure("an admin token is nobody's; it takes no --agent.", EXIT_USAGE)
+    body = {"kind": kind, "agent": agent, "inboxes": scope, "name": name, "expires_at": _expiry(expires)}
     with remote.api() as api:
         answer = api.json("POST", "/v1/tokens", body={k: v for k, v in body.items() if v is not None})
     if remote.as_json:
@@ -166,7 +168,7 @@ def set_(
     """Change what a token may read (--inbox replaces the whole list), its name or its expiry."""
     if no_expiry and expires:
         raise Failure("give --expires or --no-expiry, not both.", EXIT_USAGE)
-    changes = {"inboxes": _scope(inboxes, all_inboxes), "name": name, "expires_at": _expiry(expires)}
+    changes = {"inboxes": scope_of(inboxes, all_inboxes), "name": name, "expires_at": _expiry(expires)}
     body: dict[str, Any] = {k: v for k, v in changes.items() if v is not None}
     if no_expiry:
         body["expires_at"] = None

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from storage import sealing
+from storage import sealing, sweep
 from storage.errors import InboxGone
+from storage.mail_records import ReaderRecord, Recipient, Sent
 from storage.memory import MemoryStore
 from storage.options import StorageOptions
 from storage.protocols import Log, Snapshot, Tx
@@ -33,9 +34,11 @@ from tests.contract.builders import (
     stage,
     sweep_all,
 )
+from tests.contract.mail import beacon, delivery, give, record
 from tests.contract.test_tokens import token
 
 SLUGS = ("a", "b", "agent.c")
+AGENTS = ("x", "y")
 KEYS = tuple(bytes([n]) * 16 for n in range(3))
 PIECES = (b"one", b"two")
 ABSENT = 4_711
@@ -118,7 +121,46 @@ class World:
         tx.discard_body(_chosen(self._bodies, which))
 
     def sweep(self, tx: Tx, which: int, n: int) -> None:
-        tx.sweep(n + 1, 1 << 20)
+        # To the end, because slices need not be cut alike.
+        while tx.sweep(n + 1, 1 << 20, routed_only=bool(n % 2)).more:
+            pass
+
+    def make_agent(self, tx: Tx, which: int, n: int) -> None:
+        tx.create_agent(AGENTS[n % len(AGENTS)], self._inbox(which))
+
+    def deliver(self, tx: Tx, which: int, n: int) -> list[int]:
+        first = tx.head(self._inbox(which)).latest_seq + 1
+        mids = sorted(tx.undelivered(self._inbox(which), range(n, n + 4)))
+        new = [delivery(seq, mid, self._inbox(n)) for seq, mid in enumerate(mids, first)]
+        if new:
+            give(tx, self._inbox(which), new)
+        return mids
+
+    def send(self, tx: Tx, which: int, n: int) -> None:
+        seq = tx.head(self._inbox(which)).latest_seq + 1
+        put(tx, self._inbox(which), [self._entry(seq, delivery=record(n / 12), expires_at=n)])
+        others = {self._inbox(which + 1), self._inbox(which + 2)} - {self._inbox(which)}
+        recipients = [Recipient(self._inbox(which), seq, n), *map(Recipient, sorted(others))]
+        tx.add_recipients(tx.last_mid, recipients)
+
+    def put_reader(self, tx: Tx, which: int, n: int) -> None:
+        tx.put_reader(self._inbox(which), "self", ReaderRecord(n, n + 1, 0, ((n + 2, n + 3),)))
+
+    def put_beacon(self, tx: Tx, which: int, n: int) -> None:
+        tx.put_beacon(beacon(AGENTS[which % len(AGENTS)], "st"[n % 2], placed_mid=tx.last_mid))
+
+    def drop_beacon(self, tx: Tx, which: int, n: int) -> bool:
+        return tx.drop_beacon(AGENTS[which % len(AGENTS)], "st"[n % 2])
+
+    def count_beacon(self, tx: Tx, which: int, n: int) -> None:
+        tx.count_beacon(AGENTS[which % len(AGENTS)], "st"[n % 2], n % 3, n, 1)
+
+    def remember_sent(self, tx: Tx, which: int, n: int) -> None:
+        tx.head(self._inbox(which))
+        tx.remember_sent(self._inbox(which), KEYS[n % len(KEYS)], Sent(b"h", bytes([n]), START_US + n))
+
+    def routed(self, tx: Tx, which: int, n: int) -> None:
+        tx.routed(min(n, tx.last_mid))
 
     def fail(self, tx: Tx, which: int, n: int) -> None:
         raise RuntimeError("this step always fails")
@@ -146,17 +188,22 @@ class World:
             try:
                 tx.head(inbox_id)
                 found.append(sorted(tx.seen(inbox_id, KEYS)))
+                found.append([tx.sent(inbox_id, key) for key in KEYS])
+                found.append(tx.undelivered(inbox_id, range(1, tx.last_mid + 2)))
             except InboxGone:
                 found.append(None)
         return found
 
     def _visible(self, snapshot: Snapshot) -> list[Any]:
-        found: list[Any] = [snapshot.tokens()]
+        found: list[Any] = [snapshot.tokens(), snapshot.beacons(), snapshot.routed_mid()]
+        found += [replace(one, inbox_id=self._nth(one.inbox_id), created_at=0) for one in snapshot.agents()]
+        found += self._log_of(snapshot)
         for listing in snapshot.inboxes(SLUGS, "", len(SLUGS)):
             record = listing.record
             secrets = snapshot.inbox(record.inbox_id).record.secrets
             found.append((record.slug, record.name, record.settings, replace(listing.head, epoch="")))
             found.append([(one.name, one.value.reveal(), one.added_at) for one in secrets])
+            found += self._mail(snapshot, record.inbox_id)
             for after, types in itertools.product((0, None), ((), ("a",))):
                 query = PageQuery(record.inbox_id, 1_000, after=after, types=types, body_limit=100)
                 page = snapshot.page(query)
@@ -165,6 +212,38 @@ class World:
                     snapshot.body(row.body_id, row.size) for row in page.rows if row.body_id is not None
                 ]
         return found
+
+    def _log_of(self, snapshot: Snapshot) -> list[Any]:
+        log = snapshot.routable(0, 1_000)
+        assert snapshot.routable_before(log.through + 1, 1_000).rows == log.rows[::-1]
+        mids = range(1, log.through + 1)
+        pending = snapshot.pending((0, 0), log.through, 1_000)
+        return [
+            log.through,
+            [replace(row, inbox_id=self._nth(row.inbox_id)) for row in log.rows],
+            snapshot.contents(mids, 100, 1 << 20),
+            [replace(one, inbox_id=self._nth(one.inbox_id), home=self._nth(one.home)) for one in pending],
+            [
+                replace(one, inbox_id=self._nth(one.inbox_id))
+                for mid in mids
+                for one in snapshot.receipts(mid)
+            ],
+        ]
+
+    def _mail(self, snapshot: Snapshot, inbox_id: int) -> list[Any]:
+        rows = snapshot.window(inbox_id, 0, 1_000, 100).rows
+        shown = snapshot.deliveries(inbox_id, [row.seq for row in rows], 100)
+        assert [one.seq for one in shown] == [row.seq for row in rows]
+        return [
+            snapshot.reader(inbox_id, "self"),
+            rows,
+            [replace(one, body_id=None, home_epoch="") for one in shown],
+            [snapshot.next_seq(inbox_id, seq) for seq in range(20)],
+        ]
+
+    def _nth(self, inbox_id: int) -> int:
+        """Return which inbox this is, of those that were ever made."""
+        return self._inboxes.index(inbox_id)
 
     def _inbox(self, which: int) -> int:
         return _chosen(self._inboxes, which)
@@ -180,7 +259,20 @@ def _chosen(of: list[int], which: int) -> int:
 
 
 STEPS = tuple(name for name in vars(World) if not name.startswith("_"))
-OFTEN = ("append", "append", "append_large", "append_large", "stage", "stage", "erase", "drop")
+OFTEN = (
+    "deliver",
+    "deliver",
+    "send",
+    "send",
+    "append",
+    "append",
+    "append_large",
+    "append_large",
+    "stage",
+    "stage",
+    "erase",
+    "drop",
+)
 
 steps = st.tuples(st.sampled_from(STEPS + OFTEN), st.integers(0, 5), st.integers(0, 12))
 units = st.lists(st.lists(steps, min_size=1, max_size=4), min_size=5, max_size=30)
@@ -192,6 +284,7 @@ async def test_both_stores_do_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, units: list[list[tuple[str, int, int]]], sealed: bool
 ) -> None:
     monkeypatch.setattr(sealing, "SCRYPT_N", 2)  # or most of the time would go into making keys
+    monkeypatch.setattr(sweep, "SLICE_SECONDS", 60)
     key = SecretBytes(b"k" * 32) if sealed else None
     options = StorageOptions(data_dir=tmp_path / str(next(_examples)), secret_key=key)
     memory = MemoryStore()

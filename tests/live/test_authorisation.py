@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter_ns
 from typing import NamedTuple, cast
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -21,6 +22,7 @@ from tests.live.api import Api, error_of, new_slug
 from tests.live.harness import Server
 from tests.live.rawhttp import Line, Sender, head
 from web.admin import Admin
+from web.agents import AgentRoutes
 from web.app import read_routes
 from web.ingest import Ingest
 from web.options import WebOptions
@@ -38,6 +40,7 @@ CALLERS = (
     "another inbox's agent",
     "the inbox's agent",
     "all-inboxes agent",
+    "bound agent",
     "admin",
 )
 
@@ -47,9 +50,12 @@ EXPIRY_SECONDS = 0.3
 
 @dataclass(frozen=True)
 class Callers:
-    """The tokens of all callers, and the one inbox that `the inbox's agent` is for."""
+    """The tokens of all callers, the one inbox that `the inbox's agent` is for, and the agent of `bound agent`, whose
+    token reads that inbox, too.
+    """
 
     slug: str
+    agent: str
     tokens: dict[str, str | None]
 
     def bearer(self, caller: str) -> bytes:
@@ -60,7 +66,7 @@ class Callers:
 @pytest.fixture(scope="module")
 def callers(api: Api) -> Callers:
     """One token of each kind on the shared server; the expired one has expired when this returns."""
-    slug, other = api.inbox(), api.inbox()
+    slug, other, agent = api.inbox(), api.inbox(), new_agent(api)
     api.send(slug, b'{"n": 1}')
     expires_at = datetime.now(UTC) + timedelta(seconds=EXPIRY_SECONDS)
     expired = api.agent([slug], expires_at=expires_at.isoformat())
@@ -74,12 +80,20 @@ def callers(api: Api) -> Callers:
         "another inbox's agent": api.agent([other]),
         "the inbox's agent": api.agent([slug]),
         "all-inboxes agent": api.agent("all"),
+        "bound agent": api.agent([slug], agent=agent),
         "admin": api.token,
     }
     client = api.as_(expired)
     while client.call("GET", "/me").status_code == 200:
         assert datetime.now(UTC) < expires_at + timedelta(seconds=5), "the token should have expired by now"
-    return Callers(slug, tokens)
+    return Callers(slug, agent, tokens)
+
+
+def new_agent(api: Api) -> str:
+    """Make an agent; return its id."""
+    agent_id = f"agent-{uuid4().hex[:12]}"
+    api.ok("POST", "/agents", {"agent_id": agent_id}, status=201)
+    return agent_id
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -99,9 +113,11 @@ HIDDEN = Cell(404, "not_found")
 
 
 class Route(NamedTuple):
-    """One route. `{slug}` in its path is an inbox with one message (and one secret), `{token}` a token's id.
+    """One route. `{slug}` in its path is an inbox with one message (and one secret), `{token}` a token's id, `{agent}`
+    an agent.
 
-    `agents`: what an agent gets whatever its inboxes are, None where it depends on them; `admin`: what an admin gets.
+    `agents`: what an agent gets whatever its inboxes are, None where it depends on them; `admin`: what an admin gets;
+    `bound`: what a token gets that is bound to an agent, where that makes a difference.
     `consumes`: the call changes its inbox or token, so each caller gets one of its own.
     """
 
@@ -111,7 +127,11 @@ class Route(NamedTuple):
     agents: Cell | None = FORBIDDEN
     body: object = None
     consumes: bool = False
+    bound: Cell | None = None
 
+
+INTEREST = {"about": "deployments"}
+NOTE = {"type": "created", "kind": "note", "subject": "a", "text": "b"}
 
 ROUTES = (
     Route("GET", "/me", OK, OK),
@@ -138,10 +158,25 @@ ROUTES = (
     Route("GET", "/tokens", OK),
     Route("PATCH", "/tokens/{token}", OK, body={"name": "changed"}, consumes=True),
     Route("DELETE", "/tokens/{token}", GONE, consumes=True),
+    Route("POST", "/agents", CREATED, body={"agent_id": f"agent-{uuid4().hex[:12]}"}),
+    Route("GET", "/agents", OK),
+    Route("GET", "/agents/{agent}", OK),
+    Route("DELETE", "/agents/{agent}", GONE, consumes=True),
+    Route("POST", "/inbox:pull", FORBIDDEN, bound=OK),
+    Route("POST", "/inbox:wait", FORBIDDEN, body={"timeout_seconds": 0}, bound=OK),
+    Route("GET", "/inbox:stream", FORBIDDEN, bound=OK),
+    Route("GET", "/inbox", FORBIDDEN, bound=OK),
+    Route("POST", "/publish", FORBIDDEN, body=NOTE, bound=OK),
+    Route("PUT", "/beacons", FORBIDDEN, body={"name": "all", **INTEREST}, bound=OK),
+    Route("PUT", "/beacons/default", FORBIDDEN, body=INTEREST, bound=OK),
+    Route("GET", "/beacons", FORBIDDEN, bound=OK),
+    Route("GET", "/beacons/default", FORBIDDEN, bound=OK),
+    Route("POST", "/beacons:test", FORBIDDEN, body=INTEREST, bound=OK),
+    Route("DELETE", "/beacons/default", FORBIDDEN, bound=GONE),
 )
 
 ABSENT_ROUTES = tuple(route for route in ROUTES if "{slug}" in route.path)
-ADMIN_ROUTES = tuple(route for route in ROUTES if route.agents == FORBIDDEN)
+ADMIN_ROUTES = tuple(route for route in ROUTES if route.agents == FORBIDDEN and route.bound is None)
 READ_ROUTES = tuple(route for route in ROUTES if route.agents is None)
 
 
@@ -151,6 +186,8 @@ def expected(route: Route, caller: str) -> Cell:
         return STRANGER
     if caller == "admin":
         return route.admin
+    if caller == "bound agent" and route.bound is not None:
+        return route.bound
     if route.agents is not None:
         return route.agents
     return HIDDEN if caller == "another inbox's agent" else OK
@@ -181,13 +218,15 @@ def clients(api: Api, callers: Callers) -> dict[str, Api]:
 def test_every_route_answers_every_caller_as_the_table_says(
     api: Api, callers: Callers, clients: dict[str, Api], route: Route, caller: str
 ) -> None:
-    slug, token_id = callers.slug, ""
+    slug, token_id, agent_id = callers.slug, "", callers.agent
     if route.consumes and "{slug}" in route.path:
         slug = api.inbox(verifier="github", secret="x")
         api.send(slug)
     if "{token}" in route.path:
         token_id = api.ok("POST", "/tokens", {"kind": "agent", "inboxes": "all"}, status=201)["token_id"]
-    path = route.path.format(slug=slug, token=token_id)
+    if route.consumes and "{agent}" in route.path:
+        agent_id = new_agent(api)
+    path = route.path.format(slug=slug, token=token_id, agent=agent_id)
     answer = answer_of(clients[caller], route, path)
     cell = expected(route, caller)
     assert answer.status_code == cell.status
@@ -214,10 +253,11 @@ def test_the_table_has_every_route_of_the_server() -> None:
         for route in ROUTES
     }
     served = {
-        (route.method, route.template.replace("{token_id}", "{token}"))
+        (route.method, route.template.replace("{token_id}", "{token}").replace("{agent_id}", "{agent}"))
         for route in (
             *read_routes(no_service, options, Slots(1, 1), Pulse()),
             *Admin(no_service, options).routes(),
+            *AgentRoutes(no_service, options).routes(),
             *Samples(no_service, cast(Ingest, None)).routes(),
         )
     }
@@ -255,7 +295,7 @@ def test_administration_refuses_an_agent_before_it_looks_anything_up(
     clients: dict[str, Api], callers: Callers, route: Route, caller: str
 ) -> None:
     answers = [
-        clients[caller].call(route.method, route.path.format(slug=slug, token=token), body)
+        clients[caller].call(route.method, route.path.format(slug=slug, token=token, agent=token), body)
         for slug, token in ((callers.slug, "x"), (new_slug(), "y"), ("NO-SLUG", "%00"))
         for body in (route.body, {"nonsense": 1})
     ]

@@ -92,7 +92,7 @@ def test_single_messages_take_their_parameters_as_strictly(
         ("limit=0", "limit"),
         ("limit=101", "limit"),
         ("after=x", "after"),
-        ("after_slug=" + "a" * 65, "after_slug"),
+        ("after_slug=" + "a" * 73, "after_slug"),
         ("a=b", "a"),
     ],
 )

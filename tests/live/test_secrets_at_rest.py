@@ -190,6 +190,8 @@ def test_the_key_can_be_changed_and_taken_away(start: StartServer, tmp_path: Pat
         "changed": True,
         "forgotten": [],
     }
+    again = rekey(data, "--plain", "--old-key-env", "OLD", OLD=NEW_KEY)
+    assert (again.returncode, "plain already; nothing was changed" in again.stdout) == (0, True)
     _, api = start()
     assert verdict(api, slug, secret)
 
@@ -202,15 +204,23 @@ def test_after_the_key_was_lost_everything_but_the_secrets_is_there(
     slug = api.inbox(verifier="github", secret=secret)
     assert verdict(api, slug, secret)
     server.stop()
-    assert rekey(data, "--forget").returncode == 2, "nobody said --yes"
-    done = rekey(data, "--forget", "--yes", POSTROOM_SECRET_KEY=NEW_KEY)
+    for mistyped in ({}, {"POSTROOM_SECRET_KEY": NEW_KEY}):
+        refused = rekey(data, "--forget", "--yes", **mistyped)
+        assert (refused.returncode, "say --forget-all" in refused.stderr) == (1, True)
+    unanswered = rekey(data, "--forget-all", POSTROOM_SECRET_KEY=NEW_KEY)
+    assert unanswered.returncode == 2
+    assert f"Remove 1 secret that no key given here opens (1 of {slug})?" in unanswered.stderr
+    server, api = start(KEY)
+    assert verdict(api, slug, secret), "nothing was removed so far"
+    server.stop()
+    done = rekey(data, "--forget-all", "--yes", POSTROOM_SECRET_KEY=NEW_KEY)
     assert done.returncode == 0, done.stderr
     assert f"Removed the secret default of {slug}." in done.stdout
     _, api = start(NEW_KEY)
     assert not verdict(api, slug, secret)
     api.ok("POST", f"/inboxes/{slug}/secrets", {"value": secret}, status=201)
     assert verdict(api, slug, secret)
-    assert [one["verified"] for one in api.messages(slug, after=0)["messages"]] == [True, False, True]
+    assert [one["verified"] for one in api.messages(slug, after=0)["messages"]] == [True, True, False, True]
     assert left([secret], data) == []
 
 
@@ -220,8 +230,12 @@ def test_a_row_from_elsewhere_closes_its_own_inbox_only(start: StartServer, tmp_
     slug, other = (api.inbox(verifier="github", secret=secret) for _ in range(2))
     server.stop()
     db = apsw.Connection(str(data / "postroom.db"))
+    ids = {
+        name: db.execute("SELECT inbox_id FROM inbox WHERE slug = ?", (name,)).get for name in (slug, other)
+    }
     db.execute(
-        "UPDATE secret SET value = (SELECT value FROM secret WHERE inbox_id = 3) WHERE inbox_id = 2"
+        "UPDATE secret SET value = (SELECT value FROM secret WHERE inbox_id = ?) WHERE inbox_id = ?",
+        (ids[other], ids[slug]),
     ).fetchall()
     assert db.total_changes() == 1
     db.close()
@@ -229,7 +243,7 @@ def test_a_row_from_elsewhere_closes_its_own_inbox_only(start: StartServer, tmp_
     for _ in range(3):
         assert error_of(api.github(slug, secret=secret))[:2] == (503, "busy")
     assert verdict(api, other, secret)
-    assert server.output.count("the secret default of inbox 2 does not open") == 1
+    assert server.output.count(f"the secret default of inbox {ids[slug]} does not open") == 1
     server.stop()
     done = rekey(data, "--forget", "--yes", POSTROOM_SECRET_KEY=KEY)
     assert (done.returncode, f"Removed the secret default of {slug}." in done.stdout) == (0, True)
@@ -250,6 +264,7 @@ def test_the_configuration_shows_that_there_is_a_key_and_not_which(tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "environment", "sentence"),
     [
+        (("--forget-all", "--plain"), {"POSTROOM_SECRET_KEY": NEW_KEY}, "POSTROOM_SECRET_KEY is set"),
         ((), {}, "give the key that the secrets are sealed with"),
         (("--plain",), {}, "give the key that the secrets are sealed with"),
         (("--old-key-env", "OLD"), {"OLD": KEY}, "set POSTROOM_SECRET_KEY to the new key"),

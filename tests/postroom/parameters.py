@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from web.agents import CreateAgent, ListAgents
 from web.decoding import MAX_SEQ, SAFE_INTEGER
-from web.grammar import NAME_PATTERN, SLUG_PATTERN
+from web.grammar import INBOX_PATTERN, NAME_PATTERN, SLUG_PATTERN, ULID_PATTERN
 from web.inbox_params import CreateInbox, PutSecret, ResponseForm, RetentionForm
+from web.mail_params import PullInbox, ReadInbox, StreamInbox, WaitInbox
 from web.params import (
     CreateToken,
     GetMessage,
@@ -18,6 +20,7 @@ from web.params import (
     StreamMessages,
     WaitForMessages,
 )
+from web.publish_params import PlaceBeacon, Publish, TestBeacon
 from web.samples import SendSample
 from web.verify.template import Template
 
@@ -30,19 +33,33 @@ FORMS: dict[str, type[msgspec.Struct]] = {
     "WaitForMessages": WaitForMessages,
     "StreamMessages": StreamMessages,
     "StreamInboxes": StreamInboxes,
+    "PullInbox": PullInbox,
+    "WaitInbox": WaitInbox,
+    "StreamInbox": StreamInbox,
+    "ReadInbox": ReadInbox,
+    "Publish": Publish,
+    "PlaceBeacon": PlaceBeacon,
+    "TestBeacon": TestBeacon,
     "CreateInbox": CreateInbox,
     "retention": RetentionForm,
     "PutSecret": PutSecret,
     "SendSample": SendSample,
     "CreateToken": CreateToken,
     "ListTokens": ListTokens,
+    "CreateAgent": CreateAgent,
+    "ListAgents": ListAgents,
 }
 """By the name of its table in `docs/api.md`, in the page's order."""
 
 IN_THE_PATH = "inbox"
 """The one parameter that stands in a path under another name, as `{slug}`."""
 
-_PATTERNS = {SLUG_PATTERN: "a slug", NAME_PATTERN: "a name"}
+_PATTERNS = {
+    SLUG_PATTERN: "a slug",
+    INBOX_PATTERN: "a slug",
+    NAME_PATTERN: "a name",
+    ULID_PATTERN: "an id of a message",
+}
 _LIMITS = {MAX_SEQ: "2^63 − 1", SAFE_INTEGER: "2^53 − 1"}
 
 
@@ -73,6 +90,8 @@ def accepts(kind: inspect.Type) -> str:
             return f"{low} to {_LIMITS.get(high, f'{high:,}')}"
         case inspect.IntType():
             return "a whole number"
+        case inspect.FloatType(ge=low, le=high):
+            return f"a number from {low} to {high}"
         case inspect.StrType(pattern=pattern) if pattern is not None:
             return _PATTERNS[pattern]
         case inspect.StrType(max_length=length):

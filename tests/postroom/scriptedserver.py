@@ -49,14 +49,15 @@ def event(name: str, data: str, event_id: str = "") -> str:
 
 
 class ScriptedServer:
-    """Gives each connection the next answer and closes it."""
+    """Gives each connection the next answer and closes it. Listens on a free port, unless one is given."""
 
-    def __init__(self, *answers: bytes) -> None:
+    def __init__(self, *answers: bytes, port: int = 0) -> None:
         self._answers = answers
+        self._port = port
         self.asked: list[Asked] = []
 
     def __enter__(self) -> Self:
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", self._port))
         self._listener.settimeout(WAIT_SECONDS)
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._thread = threading.Thread(target=self._serve, daemon=True)

@@ -18,6 +18,7 @@ from tests.postroom.parameters import FORMS, rows
 from tests.postroom.serverproc import ServerProcess
 from tests.postroom.tour import API, BLOCK, commands_of, differences
 from web.admin import Admin
+from web.agents import AgentRoutes
 from web.app import read_routes
 from web.backups import BackupRoutes
 from web.claims import REDACTED_HEADERS
@@ -73,6 +74,7 @@ async def routes() -> tuple[Route, ...]:
             *read_routes(world.service, options, slots, Pulse()),
             *stats.routes(),
             *Admin(world.service, options).routes(),
+            *AgentRoutes(world.service, options).routes(),
             *BackupRoutes(backups).routes(),
             *samples.routes(),
         )

@@ -2,6 +2,7 @@
 
 import json
 
+from postroom.cli.rekey import MAX_ASKED, question
 from tests.postroom.conftest import Command
 from tests.postroom.test_cli import fine, sentence
 
@@ -92,3 +93,12 @@ def test_a_secret_is_asked_for_only_on_a_terminal(command: Command) -> None:
     assert "NOWHERE is not set" in sentence(
         command("inbox", "secret", "add", "asking", "--secret-env", "NOWHERE"), 2
     )
+
+
+def test_the_question_before_secrets_are_removed_says_how_many_of_which_inboxes() -> None:
+    assert question((("a", "one"),)) == "Remove 1 secret that no key given here opens (1 of a)?"
+    names = (("a", "one"), ("b", "one"), ("a", "two"))
+    assert question(names) == "Remove 3 secrets that no key given here opens (2 of a, 1 of b)?"
+    many = question(tuple((f"inbox-{n}", "one") for n in range(MAX_ASKED + 3)))
+    assert many.startswith(f"Remove {MAX_ASKED + 3} secrets")
+    assert many.endswith(f"1 of inbox-{MAX_ASKED - 1}, and those of 3 more inboxes)?")

@@ -82,8 +82,8 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path)
             "did you mean POSTROOM_MAX_BODY_BYTES?",
         ),
         (
-            {"POSTROOM_GRPC_BIND": "127.0.0.1:1"},
-            "POSTROOM_GRPC_BIND (environment POSTROOM_GRPC_BIND) is not a setting of this version.",
+            {"POSTROOM_METRICS_BIND": "127.0.0.1:1"},
+            "POSTROOM_METRICS_BIND (environment POSTROOM_METRICS_BIND) is not a setting of this version.",
         ),
     ],
 )
@@ -190,6 +190,7 @@ def test_loopback_is_recognised(bind: str, loopback: bool) -> None:
 OTHER_VALUES = {
     "DATA_DIR": "/elsewhere",
     "BIND": "127.0.0.1:1",
+    "GRPC_BIND": "127.0.0.1:2",
     "PUBLIC_URL": "https://hooks.example.org",
     "ADMIN_TOKEN": GIVEN_TOKEN,
     "SECRET_KEY": GIVEN_KEY,
@@ -219,8 +220,13 @@ OTHER_VALUES = {
     "MCP_WAIT_KEEPALIVE_SECONDS": "9",
     "MAX_STREAMS": "9",
     "MAX_STREAMS_PER_INBOX": "9",
+    "PULL_MAX_BATCH": "9",
     "MAX_CONCURRENT_READS": "9",
     "READ_SLOT_TIMEOUT_SECONDS": "9",
+    "BEACONS_PER_AGENT": "9",
+    "BEACON_TERMS": "9",
+    "ROUTE_RECIPIENTS": "9",
+    "BEACON_DELIVERIES_PER_DAY": "9",
     "RETENTION_MAX_AGE_SECONDS": "9",
     "RETENTION_MAX_MESSAGES": "9",
     "RETENTION_MAX_BYTES": "none",

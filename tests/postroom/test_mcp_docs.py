@@ -3,12 +3,15 @@
 import re
 from pathlib import Path
 
+import msgspec
+
 from postroom.settings import BY_KEY
 from tests.actors.world import running
 from tests.postroom.layout import laid_out
 from tests.postroom.serverproc import ServerProcess
 from tests.postroom.test_api_docs import anchor
 from tests.postroom.tour import MCP, differences
+from web.mcp.agents import AgentTools, bound
 from web.mcp.cancelling import Cancelling
 from web.mcp.exchange import SERVED
 from web.mcp.mailbox import Mailbox
@@ -21,10 +24,10 @@ PAGE = MCP.read_text()
 
 async def tools() -> dict[str, Tool]:
     async with running() as world:
-        return {
-            tool.name: tool
-            for tool in Mailbox(world.service, WebOptions(), Slots(1, 1), Cancelling()).tools()
-        }
+        options, slots = WebOptions(), Slots(1, 1)
+        readers = Mailbox(world.service, options, slots, Cancelling()).tools()
+        agents = AgentTools(world.service, options, slots).tools()
+        return {tool.name: tool for tool in (*readers, *agents)}
 
 
 def section(name: str) -> str:
@@ -51,13 +54,25 @@ async def test_the_page_has_every_tool_in_its_order_and_every_argument() -> None
 
 async def test_the_tables_have_no_argument_that_a_tool_does_not_take() -> None:
     known = await tools()
-    for name in ("query_messages", "wait_for_messages"):
+    for name in ("query_messages", "wait_for_messages", "pull_inbox"):
         listed = {
             argument
             for row in re.findall(r"^\| (`.*?) \|", section(name), re.M)
             for argument in re.findall(r"`(\w+)`", row)
         }
         assert listed == set(known[name].input_schema["properties"])
+
+
+async def test_the_table_of_hints_is_that_of_the_tools() -> None:
+    known = await tools()
+    told: dict[str, list[bool]] = {}
+    for names, *hints in re.findall(r"^\| (`[^|]*) \|" + r" (yes|no) \|" * 4, PAGE, re.M):
+        told |= {name: [hint == "yes" for hint in hints] for name in re.findall(r"`(\w+)`", names)}
+    assert told == {
+        name: list(msgspec.structs.astuple(tool.hints))
+        for name, tool in known.items()
+        if tool.seen_by is bound
+    }
 
 
 def test_the_page_names_every_version_and_only_settings_that_there_are() -> None:
@@ -74,5 +89,7 @@ def test_the_links_of_the_page_lead_somewhere() -> None:
         if link.startswith("https://"):
             continue
         page, _, place = link.partition("#")
-        text = (MCP.parent / page).read_text()
-        assert place in {anchor(heading) for heading in re.findall(r"^#+ (.+)$", text, re.M)}, link
+        text = (MCP.parent / page).read_text() if page else PAGE
+        assert not place or place in {anchor(heading) for heading in re.findall(r"^#+ (.+)$", text, re.M)}, (
+            link
+        )

@@ -26,6 +26,7 @@ API = ROOT / "docs" / "api.md"
 MCP = ROOT / "docs" / "mcp.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 PROVIDERS = ROOT / "docs" / "providers.md"
+AGENTS = ROOT / "docs" / "agents.md"
 SHELL_SECONDS = 60
 DEFAULT_ADDRESS = "127.0.0.1:8025"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -45,6 +46,7 @@ PAGES: tuple[tuple[Path, Layout], ...] = (
     (MCP, laid_out),
     (OPERATIONS, as_printed),
     (PROVIDERS, as_printed),
+    (AGENTS, as_printed),
 )
 
 SETTINGS = {PROVIDERS: {"PUBLIC_URL": "https://hooks.example.com"}}
@@ -108,7 +110,12 @@ def play(
         shell = subprocess.run(
             ["bash", "-c", script],
             cwd=folder,
-            env=clean_environment(POSTROOM_URL=server.url, POSTROOM_TOKEN=server.token, PATH=path),
+            env=clean_environment(
+                POSTROOM_URL=server.url,
+                POSTROOM_TOKEN=server.token,
+                XDG_STATE_HOME=f"{folder}/.state",
+                PATH=path,
+            ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -14,6 +14,7 @@ from storage.options import StorageOptions
 from storage.sqlite import open_offline
 from tests.contract.builders import Do, new_inbox
 from tests.storage.faulty_vfs import ALWAYS, FaultyDisk
+from tests.storage.older import go_back
 from tests.storage.rig import checked
 
 KNOWN = len(steps())
@@ -153,12 +154,9 @@ def test_inboxes_from_before_retention_are_looked_at_once_and_keep_their_content
     with open_offline(options(tmp_path), create=True) as store:
         kept = store.commit(Do(lambda tx: tx.create_inbox(new_inbox("kept")))).inbox_id
         empty = store.commit(Do(lambda tx: tx.create_inbox(new_inbox("empty")))).inbox_id
-    db = connect(tmp_path)  # back to how the first step had left it
-    db.execute("DROP INDEX inbox_head_due; ALTER TABLE inbox_head DROP COLUMN due_at")
-    db.execute("ALTER TABLE secret DROP COLUMN key_id; DROP TABLE sealing")
-    db.execute(
-        "DELETE FROM schema_step WHERE n > 1; UPDATE inbox_head SET live_rows = 3 WHERE inbox_id = ?", (kept,)
-    )
+    db = connect(tmp_path)
+    go_back(db, 1)
+    db.execute("UPDATE inbox_head SET live_rows = 3 WHERE inbox_id = ?", (kept,))
     db.close()
     with open_offline(options(tmp_path)) as store:
         assert store.read(Reading(lambda snapshot: snapshot.due(1, 10))) == [kept]

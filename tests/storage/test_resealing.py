@@ -13,17 +13,19 @@ from storage.lock import DATABASE_NAME
 from storage.migrate import steps
 from storage.opening import open_upkeep
 from storage.options import StorageOptions
-from storage.resealing import Resealed
+from storage.resealing import Forget, Names, Resealed
 from storage.secret import SecretBytes
 from storage.sqlite import OfflineStore, open_offline
 from storage.verify import verify_file
 from tests.contract.builders import Do, new_inbox, secret
 from tests.storage.faulty_vfs import FaultyDisk, full, io_error
+from tests.storage.older import go_back
 from tests.storage.remains import remains
 from tests.storage.rig import Rig
 
 KEY = SecretBytes(b"the key of these tests, 32 bytes and more")
 NEW_KEY = SecretBytes(b"the new key of these tests, just as long.")
+FORGETS: tuple[Forget, ...] = ("nothing", "damaged", "all")
 WRONG_KEY = SecretBytes(b"a key that nothing was ever sealed with!!")
 
 VALUES = {"one": b"the first of two secrets", "two": b"the second of two secrets" * 100}
@@ -63,7 +65,7 @@ def rows(directory: Path) -> list[bytes]:
 
 
 def reseal(
-    directory: Path, old: SecretBytes | None, new: SecretBytes | None, *, forget: bool = False
+    directory: Path, old: SecretBytes | None, new: SecretBytes | None, *, forget: Forget = "nothing"
 ) -> Resealed:
     with open_offline(options(directory)) as store:
         return store.reseal(old, new, forget=forget)
@@ -95,14 +97,14 @@ def test_done_twice_it_changes_nothing(data: Path) -> None:
     before = rows(data)
     for old in (KEY, NEW_KEY, None):
         assert reseal(data, old, NEW_KEY) == Resealed(2, sealed=True, changed=False)
-    assert reseal(data, None, NEW_KEY, forget=True) == Resealed(2, sealed=True, changed=False)
+    assert reseal(data, None, NEW_KEY, forget="all") == Resealed(2, sealed=True, changed=False)
     assert rows(data) == before
 
 
-@pytest.mark.parametrize("forget", [False, True])
+@pytest.mark.parametrize("forget", FORGETS)
 @pytest.mark.parametrize("new", [NEW_KEY, None], ids=["new", "plain"])
 def test_a_wrong_old_key_is_refused_and_removes_nothing(
-    data: Path, new: SecretBytes | None, forget: bool
+    data: Path, new: SecretBytes | None, forget: Forget
 ) -> None:
     before = rows(data)
     with pytest.raises(DataDirectoryError, match="another key than the old one given"):
@@ -119,9 +121,44 @@ def test_without_the_old_key_nothing_is_done(data: Path) -> None:
 
 def test_a_plain_database_has_nothing_to_reseal(tmp_path: Path) -> None:
     with open_offline(options(tmp_path), create=True) as store:
-        for forget in (False, True):
+        for forget in FORGETS:
             with pytest.raises(DataDirectoryError, match="are not sealed"):
                 store.reseal(KEY, NEW_KEY, forget=forget)
+            assert store.reseal(KEY, None, forget=forget) == Resealed(0, sealed=False, changed=False)
+
+
+def test_made_plain_twice_they_are_plain_already(data: Path) -> None:
+    reseal(data, KEY, None)
+    for old in (KEY, WRONG_KEY, None):
+        assert reseal(data, old, None) == Resealed(2, sealed=False, changed=False)
+    assert kept(data, None) == VALUES
+
+
+@pytest.mark.parametrize("new", [NEW_KEY, WRONG_KEY, None], ids=["new", "wrong", "plain"])
+def test_a_key_that_opens_nothing_removes_nothing_unless_all_is_said(
+    data: Path, new: SecretBytes | None
+) -> None:
+    before = rows(data)
+    with pytest.raises(DataDirectoryError, match=r"opens any of the 2 sealed secrets .* say --forget-all"):
+        reseal(data, None, new, forget="damaged")
+    assert rows(data) == before
+    assert kept(data, KEY) == VALUES
+
+
+def test_whoever_is_asked_before_a_removal_can_prevent_it(data: Path) -> None:
+    asked: list[Names] = []
+
+    def refuse(names: Names) -> None:
+        asked.append(names)
+        raise KeyboardInterrupt
+
+    with open_offline(options(data)) as store:
+        with pytest.raises(KeyboardInterrupt):
+            store.reseal(None, NEW_KEY, forget="all", agree=refuse)
+        assert asked == [(("demo", "one"), ("demo", "two"))]
+        store.reseal(KEY, NEW_KEY, forget="all", agree=refuse)
+        assert len(asked) == 1, "nobody is asked where nothing is removed"
+    assert kept(data, NEW_KEY) == VALUES
 
 
 @pytest.mark.parametrize("new", [NEW_KEY, None], ids=["new", "plain"])
@@ -129,7 +166,7 @@ def test_without_any_key_the_secrets_can_be_forgotten_and_set_again(
     data: Path, new: SecretBytes | None
 ) -> None:
     before = rows(data)
-    done = reseal(data, None, new, forget=True)
+    done = reseal(data, None, new, forget="all")
     assert done == Resealed(0, new is not None, forgotten=(("demo", "one"), ("demo", "two")))
     assert remains(before, data) == []
     assert kept(data, new) == {}
@@ -145,7 +182,9 @@ def test_only_what_does_not_open_is_forgotten_where_a_key_is_given(data: Path) -
     db.close()
     with pytest.raises(DataDirectoryError, match=r"secret two of inbox 1 .* --forget"):
         reseal(data, KEY, NEW_KEY)
-    assert reseal(data, KEY, NEW_KEY, forget=True) == Resealed(1, sealed=True, forgotten=(("demo", "two"),))
+    assert reseal(data, KEY, NEW_KEY, forget="damaged") == Resealed(
+        1, sealed=True, forgotten=(("demo", "two"),)
+    )
     assert kept(data, NEW_KEY) == {"one": VALUES["one"]}
 
 
@@ -224,9 +263,7 @@ def test_a_database_of_before_sealing_keeps_its_secrets_and_is_sealed_by_a_key(
 ) -> None:
     reseal(data, KEY, None)
     db = apsw.Connection(str(data / DATABASE_NAME))
-    db.execute(
-        "ALTER TABLE secret DROP COLUMN key_id; DROP TABLE sealing; DELETE FROM schema_step WHERE n > 2"
-    )
+    go_back(db, 2)
     db.close()
     old = verify_file(data / DATABASE_NAME, lambda name: None)
     assert (old.findings, old.secrets, old.sealed) == ((), 2, 0)

@@ -1,6 +1,7 @@
 """Sweeping: bounded slices, resumed after a restart, pages given back, messages shared between inboxes."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -152,3 +153,30 @@ def test_erased_seqs_are_remembered_until_their_prefix_goes(rig: Rig) -> None:
     drop(rig, inbox.inbox_id, 4)
     assert not slice_of(rig).more
     assert rig.rows("SELECT seq FROM erased") == [(4,)]
+
+
+def test_what_waits_for_the_router_costs_no_more_than_a_slice(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(20):
+        inbox = rig.inbox(f"inbox-{n}")
+        rig.one(add(inbox, 1))
+        drop(rig, inbox.inbox_id, 2)
+    looked_at = iter(range(1_000))
+    monkeypatch.setattr("storage.sweep.time.monotonic", lambda: next(looked_at) * 0.001)
+    assert rig.one(tidy(lambda tx: tx.sweep(100, MIB, routed_only=True))) == Swept(0, 0, False)
+    assert next(looked_at) < 10
+
+
+def test_a_full_store_waits_for_no_router(rig: Rig) -> None:
+    inbox = rig.inbox()
+    rig.one(add(inbox, 1))
+    drop(rig, inbox.inbox_id, 2)
+
+    def run(tx: Any) -> list[int]:
+        swept = []
+        for tx.shrink in (False, True):
+            swept.append(tx.sweep(100, MIB, routed_only=True).rows)
+        return swept
+
+    assert rig.one(tidy(run)) == [0, 1]

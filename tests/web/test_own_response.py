@@ -104,14 +104,17 @@ def test_every_verifier_is_among_these() -> None:
     assert {*SIGNS, "none", "discord", "sendgrid"} == set(SCHEMES)
 
 
-@pytest.mark.parametrize("status", [204, 205])
-async def test_an_answer_without_a_body_has_no_length_and_no_type(tmp_path: Path, status: int) -> None:
+@pytest.mark.parametrize(("status", "length"), [(204, None), (205, "0")])
+async def test_an_answer_without_a_body_has_no_type_and_ends_with_its_head(
+    tmp_path: Path, status: int, length: str | None
+) -> None:
     async with wire(tmp_path) as served:
         await served.inbox(response=Response(status, "text/plain", "", {"X-Own": "1"}))
         for _ in range(2):
             reply = await post(served, "/in/demo", b"x", ())
             assert (reply.status, reply.body, reply.header("x-own")) == (status, b"", "1")
-            assert (reply.header("content-length"), reply.header("content-type")) == (None, None)
+            assert (reply.header("content-length"), reply.header("content-type")) == (length, None)
+            assert reply.header("transfer-encoding") is None
 
 
 async def test_xero_is_answered_without_a_body_because_it_takes_one_for_a_failure(

@@ -159,17 +159,18 @@ async def wire(
     hot: Sequence[Route] = (),
     administration: Sequence[Route] = (),
     reading: bool = False,
+    routing: bool = False,
     stopping: trio.Event | None = None,
     clock: Callable[[], int] = wall_clock_us,
     **options: Any,
 ) -> AsyncIterator[Wire]:
     """Run the stack; `options` are those of `WebOptions`, `reading` adds the routes of reading and
-    `/mcp`, `clock` is the one of receipt (`front_of`). At the end every connection is shut down.
+    `/mcp`, `routing` the router, `clock` is the one of receipt (`front_of`). At the end every connection is shut down.
     """
     web = WebOptions(**options)
     slots = Slots(web.max_streams, web.max_streams_per_inbox)
     ends = trio.Event() if stopping is None else stopping
-    async with running(store) as world, trio.open_nursery() as nursery:
+    async with running(store, routing=routing) as world, trio.open_nursery() as nursery:
         mcp: Handler | None = None
         if reading:
             pulse = Pulse()

@@ -12,13 +12,14 @@ capabilities in every request).
     modern     the methods of 2026-07-28, and the rules of its headers
     tools      what a tool is; the box of tools and who sees them; how one is called
     mailbox    the four tools that read
+    agents     the tools of agents: their inbox, publishing, beacons
     shapes     what they return, as msgspec definitions
     schemas    JSON Schemas from those and from the parameters that REST has as well (`web/params.py`)
     result     results as bytes: structured content and its text copy, encoded once
     keepalive  newlines before an answer that is long in coming
     endpoint   from a request to an answer; the route
 
-`web.app.mcp_endpoint(service, options, slots)` builds the endpoint with the four tools, and `web/front.py` hands it the
+`web.app.mcp_endpoint(service, options, slots)` builds the endpoint with all tools, and `web/front.py` hands it the
 requests for `/mcp`. To serve other tools, give `web.mcp.endpoint.Endpoint` a `ToolBox` of your own and
 `web.front.Front` that endpoint.
 

@@ -108,11 +108,14 @@ class Mailbox:
 
     async def _query_messages(self, call: Call, params: QueryMessages) -> Outcome:
         inbox = await readable(self._service, call.principal, params.inbox)
-        return structured(await self._reading.query(inbox, params, cost=DOUBLED, page_bytes=call.page_bytes))
+        page = await self._reading.query(
+            call.principal, inbox, params, cost=DOUBLED, page_bytes=call.page_bytes
+        )
+        return structured(page)
 
     async def _get_message(self, call: Call, params: GetMessage) -> Outcome:
         inbox = await readable(self._service, call.principal, params.inbox)
-        return structured(await self._reading.whole(inbox, params, cost=DOUBLED))
+        return structured(await self._reading.whole(call.principal, inbox, params, cost=DOUBLED))
 
     async def _wait_for_messages(self, call: Call, params: WaitForMessages) -> Outcome:
         inbox = await readable(self._service, call.principal, params.inbox)

@@ -59,6 +59,8 @@ def _schema(node: Schema, components: dict[str, Any], nulls: bool) -> Schema:
             continue
         else:
             plain[key] = value
+    if "enum" in plain:
+        plain["type"] = "string"  # our alternatives are words; some clients refuse an enum without a type
     return plain
 
 

@@ -173,6 +173,6 @@ def _sentence(tool: Tool, arguments: Arguments, error: ApiError) -> str:
             text += " Start again with after: 0, or from latest_seq."
         case "not_found" if error.message == NO_SUCH_INBOX:
             text += " list_inboxes shows those that it reads."
-        case "not_found":
+        case "not_found" if error.field in ("seq", None):
             text += " query_messages shows those that are there."
     return text

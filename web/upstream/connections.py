@@ -61,12 +61,18 @@ class Connections:
         self._timed: set[Connection] = set()  # those that are idle or sending
         self.evicted = 0
         self.refused = 0
+        self.others = 0  # connections of another port, which count against the same limit
         self._changed = trio.Event()
 
     @property
     def limit(self) -> int:
         """How many connections may be open at once."""
         return self._options.max_connections
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more may be opened now."""
+        return len(self.live) + self.others >= self.limit
 
     async def watch(self) -> None:
         """Shut down idle connections, slow heads and stalled readers, for ever."""
@@ -168,7 +174,7 @@ class Connection(TCPServer):
             if self.context.terminated.is_set():
                 await self._refuse(STOPPING)
                 return
-            if len(connections.live) >= connections.limit:
+            if connections.is_full:
                 connections.refused += 1
                 await self._refuse(OVERLOADED)
                 return

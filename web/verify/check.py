@@ -4,6 +4,8 @@ The head's values that anything looks at are collected once. The claims are read
 body is parsed before its signature was compared.
 """
 
+from collections.abc import Sequence
+
 from web.verify.model import BodySource, Check, Judgement, Method, SignedHead, Trial, Values
 from web.verify.sources import Claims
 from web.verify.template import Sources
@@ -16,19 +18,20 @@ class SchemeVerifier:
         self,
         name: str,
         method: Method,
-        sources: Sources,
+        sources: Sequence[Sources],
         *,
         secret_headers: frozenset[bytes] = frozenset(),
         secret_path: bool = False,
         always_reject: bool = False,
     ) -> None:
+        """Take the `sources` of each alternative of the method, in their order."""
         self.name = name
         self.secret_headers = secret_headers
         self.secret_path = secret_path
         self.always_reject = always_reject
         self._method = method
-        self._claims = Claims(sources)
-        self._wanted = self._claims.headers | method.headers
+        self._claims = tuple(Claims(own) for own in sources)
+        self._wanted = method.headers.union(*(claims.headers for claims in self._claims))
 
     def begin(self, head: SignedHead) -> Check:
         """Judge the head, and go on with the body if that leaves the verdict open."""
@@ -57,16 +60,16 @@ class Checking:
 
     __slots__ = ("_claims", "_trial", "_values", "update")
 
-    def __init__(self, trial: Trial, claims: Claims, values: Values) -> None:
+    def __init__(self, trial: Trial, claims: Sequence[Claims], values: Values) -> None:
         self.update = trial.update
         self._trial = trial
         self._claims = claims
         self._values = values
 
     def finish(self, body: BodySource) -> Judgement:
-        """Judge, and only then read the claims."""
+        """Judge, and only then read the claims, where the alternative has them that was judged by."""
         fault = self._trial.fault(body)
-        return self._claims.judgement(fault is None, fault, self._values, body)
+        return self._claims[self._trial.which].judgement(fault is None, fault, self._values, body)
 
 
 class Unchecked:

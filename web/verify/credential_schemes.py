@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from storage.records import Secret
+from storage.secret import SecretBytes
 from web.errors import invalid
 from web.verify.check import SchemeVerifier, Unsigned
 from web.verify.credentials import (
@@ -52,8 +53,10 @@ class Credential(Sources, frozen=True, kw_only=True):
     claims: bool = False
 
 
-class TokenOrSigned(msgspec.Struct, frozen=True, kw_only=True):
-    """A sender that signs by a `template` where it has a key for it, and else shows a token in a `header`."""
+class TokenOrSigned(Sources, frozen=True, kw_only=True):
+    """A sender that signs by a `template` where it has a key for it, and else shows a token in a `header`. What a
+    request with a token claims is found where `Sources` say; what is signed, where the template says.
+    """
 
     header: str
     template: PresetTemplate
@@ -122,7 +125,9 @@ class CredentialScheme:
     def compile(self, options: Mapping[str, Any], secrets: tuple[Secret, ...]) -> Verifier:
         """Return the method with the secrets."""
         credential, sources = self.resolve(options)
-        usable = [value for value in values_of(secrets) if _unusable(credential.place, value) is None]
+        usable = [
+            value for value in values_of(secrets) if _unusable(credential.place, value.reveal()) is None
+        ]
         header = credential.header.lower().encode()
         method: Method
         secret_headers: frozenset[bytes] = frozenset()
@@ -137,7 +142,7 @@ class CredentialScheme:
         return SchemeVerifier(
             self.about.name,
             method,
-            sources,
+            [sources],
             secret_headers=secret_headers,
             secret_path=credential.place == "path",
         )
@@ -169,6 +174,7 @@ class TokenOrSignedScheme:
     def __init__(self, about: About, kind: TokenOrSigned, base: Base) -> None:
         self.about = about
         self._header = kind.header.lower()
+        self._token = kind
         self._signing = TemplateScheme(about, [kind.template], base)
 
     def check(self, options: Mapping[str, Any]) -> None:
@@ -179,7 +185,7 @@ class TokenOrSignedScheme:
         """Refuse what can be neither."""
         [template] = self._signing.templates(options)
         fault = _unusable("header", value)
-        if fault is not None and not keys_of(template, [value]):
+        if fault is not None and not keys_of(template, [SecretBytes(value)]):
             raise invalid("value", f"{fault}.")
 
     def signs_url(self, options: Mapping[str, Any]) -> bool:
@@ -191,21 +197,23 @@ class TokenOrSignedScheme:
         [template] = self._signing.templates(options)
         values = values_of(secrets)
         keys = keys_of(template, values)
-        tokens = [value for value in values if _unusable("header", value) is None]
+        tokens = [value for value in values if _unusable("header", value.reveal()) is None]
         signed = TemplateMethod(template, keys) if keys else None
-        shown = HeaderMethod(self._header.encode(), tokens)
+        shown = HeaderMethod(self._header.encode(), tokens, which=1)
         return SchemeVerifier(
-            self.about.name, TokenOrSignedMethod(signed, shown), template, secret_headers=shown.headers
+            self.about.name,
+            TokenOrSignedMethod(signed, shown),
+            [template, self._token],
+            secret_headers=shown.headers,
         )
 
     def sign(self, options: Mapping[str, Any], secret: bytes, request: ToSign) -> Signed:
         """Sign with a signing token, show a secret token."""
         self.check_secret(options, secret)
         [template] = self._signing.templates(options)
-        headers = claim_headers(template, request)
-        if not keys_of(template, [secret]):
-            headers.append((self._header, secret.decode("ascii")))
-            return Signed(body=request.body, headers=tuple(headers))
+        if not keys_of(template, [SecretBytes(secret)]):
+            shown = (self._header, secret.decode("ascii"))
+            return Signed(body=request.body, headers=(*claim_headers(self._token, request), shown))
         return sign_template(template, secret, request)
 
     def sample(self, options: Mapping[str, Any], wanted: Wanted) -> Sample:

@@ -32,16 +32,18 @@ _BASIC = re.compile(rb"(?i:basic) +([A-Za-z0-9+/]*={0,2})")
 class HeaderMethod:
     """The value of one header is a secret."""
 
-    def __init__(self, header: bytes, secrets: Sequence[bytes]) -> None:
+    def __init__(self, header: bytes, secrets: Sequence[SecretBytes], which: int = 0) -> None:
+        """`which` is its place among alternatives."""
         self._header = header
-        self._secrets = tuple(SecretBytes(secret) for secret in secrets)
+        self._which = which
+        self._secrets = tuple(secrets)
         self.headers = frozenset({header})
 
     def begin(self, head: SignedHead, values: Values) -> Trial:
         """Compare."""
         if self._header not in values:
-            return Failed(MISSING_CREDENTIALS)
-        return Failed(_fault(self._secrets, values[self._header]))
+            return Failed(MISSING_CREDENTIALS, self._which)
+        return Failed(_fault(self._secrets, values[self._header]), self._which)
 
 
 class BasicMethod:
@@ -49,8 +51,8 @@ class BasicMethod:
 
     headers = frozenset({AUTHORIZATION})
 
-    def __init__(self, secrets: Sequence[bytes]) -> None:
-        self._expected = tuple(Digest(base64.b64encode(secret)) for secret in secrets)
+    def __init__(self, secrets: Sequence[SecretBytes]) -> None:
+        self._expected = tuple(Digest(base64.b64encode(secret.reveal())) for secret in secrets)
 
     def begin(self, head: SignedHead, values: Values) -> Trial:
         """Compare as the exact text of the base64."""
@@ -67,8 +69,8 @@ class PathMethod:
 
     headers: frozenset[bytes] = frozenset()
 
-    def __init__(self, secrets: Sequence[bytes]) -> None:
-        self._secrets = tuple(SecretBytes(secret) for secret in secrets)
+    def __init__(self, secrets: Sequence[SecretBytes]) -> None:
+        self._secrets = tuple(secrets)
 
     def begin(self, head: SignedHead, values: Values) -> Trial:
         """Compare."""
@@ -84,8 +86,8 @@ class GraphMethod:
 
     headers: frozenset[bytes] = frozenset()
 
-    def __init__(self, secrets: Sequence[bytes]) -> None:
-        self._secrets = tuple(SecretBytes(secret) for secret in secrets)
+    def __init__(self, secrets: Sequence[SecretBytes]) -> None:
+        self._secrets = tuple(secrets)
 
     def begin(self, head: SignedHead, values: Values) -> Trial:
         """Start; the head says nothing."""
@@ -104,6 +106,8 @@ _NOTIFICATIONS = msgspec.json.Decoder(_Notifications)
 
 
 class _GraphTrial:
+    which = 0
+
     def __init__(self, secrets: Sequence[SecretBytes]) -> None:
         self._secrets = secrets
 

@@ -33,7 +33,10 @@ def checks_of(scheme: SchemeValue) -> str:
         case Credential():
             return "the first path segment after the slug, or the header verifier_options.header, equals a secret"
         case _:
-            return "; or ".join(_template(template) for template in scheme)
+            lines = [_template(template) for template in scheme]
+            if scheme[0].version:
+                return f"{lines[0]}; with the option versions also {'; '.join(lines[1:])}"
+            return "; or ".join(lines)
 
 
 def _template(template: PresetTemplate) -> str:

@@ -49,8 +49,8 @@ class FormScheme:
     def compile(self, options: Mapping[str, Any], secrets: tuple[Secret, ...]) -> Verifier:
         """Return the template with the secrets as keys."""
         self.check(options)
-        keys = [value for value in values_of(secrets) if value]
-        return SchemeVerifier(self.about.name, FormMethod(self._template, keys), self._template)
+        keys = [value for value in values_of(secrets) if len(value)]
+        return SchemeVerifier(self.about.name, FormMethod(self._template, keys), [self._template])
 
     def sign(self, options: Mapping[str, Any], secret: bytes, request: ToSign) -> Signed:
         """Sign a form by its fields, and where the scheme knows it another body by its hash in the query."""
@@ -61,6 +61,8 @@ class FormScheme:
             found = signed_fields(request.body)
             if found is None:
                 raise invalid("body", "The form has too many fields.")
+            if request.body and not found:
+                raise invalid("body", "The form has no text, so its signature would not cover it.")
             fields = found
         elif not self._template.hashed_body:
             raise invalid("content_type", f"The verifier {self.about.name} signs forms only.")

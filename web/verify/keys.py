@@ -9,6 +9,7 @@ import hmac
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from storage.secret import SecretBytes
 from web.verify.digest import Digest
 from web.verify.template import PresetTemplate
 
@@ -46,9 +47,9 @@ class Keyed(Protocol):
         """Return the digest."""
 
 
-def make_key(template: PresetTemplate, secret: bytes) -> Key:
+def make_key(template: PresetTemplate, secret: SecretBytes) -> Key:
     """Return the key of a secret. Raises `ValueError` with a sentence when it is none for this template."""
-    key = template.decode_key(secret)
+    key = template.decode_key(secret.reveal())
     if template.public:
         # Imported here: the library costs 9 MiB of memory, and few inboxes need it.
         from web.verify.publickeys import public_key

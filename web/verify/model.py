@@ -83,7 +83,15 @@ class Verifier(Protocol):
 
 
 class Trial(Protocol):
-    """Whether one request is genuine, found out while its body arrives."""
+    """Whether one request is genuine, found out while its body arrives.
+
+    `which` is the alternative of its method (counted from 0, in the order of `Method`'s scheme) that `fault` has
+    judged by: what the request claims is read where that alternative signs it.
+    """
+
+    @property
+    def which(self) -> int:
+        """The alternative; final once `fault` was asked."""
 
     def update(self, data: bytes) -> None:
         """Take the next piece of the body."""
@@ -105,8 +113,9 @@ class Method(Protocol):
 class Failed:
     """A trial whose outcome did not need the body."""
 
-    def __init__(self, fault: str | None) -> None:
+    def __init__(self, fault: str | None, which: int = 0) -> None:
         self._fault = fault
+        self.which = which
 
     def update(self, data: bytes) -> None:
         """Nothing depends on the body."""

@@ -39,6 +39,7 @@ def _scheme(preset: Preset, name: str) -> Scheme:
         preset.evidence,
         preset.aliases,
         signs=can_sign(preset.scheme),
+        in_body=isinstance(preset.scheme, Credential) and preset.scheme.place == "graph",
     )
     match preset.scheme:
         case FormTemplate() as template:
@@ -50,7 +51,7 @@ def _scheme(preset: Preset, name: str) -> Scheme:
         case PresetTemplate() as template:
             templates: tuple[PresetTemplate, ...] = (template,)
         case several:
-            templates = several
+            templates = preset.orders.get(name, several)
     return TemplateScheme(about, templates, preset.sample, name=name, always_reject=preset.always_reject)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 
 from storage.records import Secret
+from storage.secret import SecretBytes
 from web.decoding import argument_error
 from web.errors import invalid
 from web.verify.model import Verifier
@@ -27,7 +28,7 @@ UNTESTED: tuple[Evidence, ...] = ("documentation",)
 
 class About(msgspec.Struct, frozen=True):
     """What a scheme says of itself. `aliases` are further names of it, `checks` one line; `signs`: whether a secret of
-    an inbox can make a request.
+    an inbox can make a request; `in_body`: it then stands in the body, which is stored as it came.
     """
 
     name: str
@@ -35,6 +36,7 @@ class About(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...] = UNTESTED
     aliases: tuple[str, ...] = ()
     signs: bool = True
+    in_body: bool = False
 
 
 class ToSign(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,9 +106,9 @@ class Scheme(Protocol):
         """Return a body with event type and delivery id where this scheme looks for them in one."""
 
 
-def values_of(secrets: tuple[Secret, ...]) -> tuple[bytes, ...]:
+def values_of(secrets: tuple[Secret, ...]) -> tuple[SecretBytes, ...]:
     """Return the secrets that verify messages."""
-    return tuple(secret.value.reveal() for secret in secrets if secret.name != VERIFY_TOKEN)
+    return tuple(secret.value for secret in secrets if secret.name != VERIFY_TOKEN)
 
 
 def convert(into: type[S], options: Mapping[str, Any]) -> S:

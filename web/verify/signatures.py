@@ -35,10 +35,11 @@ _ORDER = (MISSING, MALFORMED, OUTSIDE_TOLERANCE, UNKNOWN_KEY, MISMATCH)
 
 class TemplateMethod:
     """A template with the keys of an inbox's active secrets; without any, every signature has an
-    unknown key.
+    unknown key. `which` is its place among alternatives.
     """
 
-    def __init__(self, template: PresetTemplate, keys: Sequence[Key]) -> None:
+    def __init__(self, template: PresetTemplate, keys: Sequence[Key], which: int = 0) -> None:
+        self.which = which
         self._template = template
         self._public = template.public
         self._keys = tuple(keys)
@@ -80,7 +81,7 @@ class TemplateMethod:
         if fault is None and not self._keys and self._stamp_reader is None:
             fault = UNKNOWN_KEY
         if fault is not None:
-            return Failed(fault)
+            return Failed(fault, self.which)
         if self._body_alone:
             runs = [(key.start(), b"", b"") for key in self._keys]
             return Hashing(self, runs, signatures, head.received_at_us)
@@ -158,17 +159,17 @@ class TemplateMethod:
         return abs(received_at_us - sent_us) <= tolerance * _SECOND_US
 
     def outcome(self, matched: bool, received_at_us: int, body: BodySource) -> str | None:
-        """Return the fault after signatures were compared. A timestamp in the body is told first, but the body is
-        parsed only now; one that is not there matters only if the signature is right.
+        """Return the fault after signatures were compared. A timestamp in the body is told first, as one in the head,
+        but the body is parsed only now.
         """
-        fault = None if matched else MISMATCH if self._keys else UNKNOWN_KEY
         if self._stamp_reader is not None:
             found = self._stamp_reader.read(body.whole()).values()
             stamp = next(iter(found), "").encode()
-            well_formed = _TIMESTAMP.fullmatch(stamp) is not None
-            if not self.in_time(stamp, received_at_us) if well_formed else matched:
+            if _TIMESTAMP.fullmatch(stamp) is None:
+                return MALFORMED
+            if not self.in_time(stamp, received_at_us):
                 return OUTSIDE_TOLERANCE
-        return fault
+        return None if matched else MISMATCH if self._keys else UNKNOWN_KEY
 
 
 class Hashing:
@@ -187,6 +188,11 @@ class Hashing:
         self._runs = runs
         self._signatures = signatures
         self._received_at_us = received_at_us
+
+    @property
+    def which(self) -> int:
+        """The template's place among alternatives."""
+        return self._method.which
 
     def update(self, data: bytes) -> None:
         """Feed the next piece to every run."""
@@ -229,6 +235,7 @@ class Joint:
 
     def __init__(self, trials: Sequence[Trial]) -> None:
         self._trials = trials
+        self.which = 0
 
     def update(self, data: bytes) -> None:
         """Feed every trial."""
@@ -237,16 +244,21 @@ class Joint:
 
     def fault(self, body: BodySource) -> str | None:
         """Return None if one of the trials has no fault; of no trial at all the version is unheard of."""
-        faults = [trial.fault(body) for trial in self._trials]
-        told = [fault for fault in faults if fault is not None]
-        if len(told) < len(faults):
-            return None
-        return max(told, key=_ORDER.index, default=MALFORMED)
+        told: str | None = None
+        for trial in self._trials:
+            fault = trial.fault(body)
+            if fault is None:
+                self.which = trial.which
+                return None
+            if told is None or _ORDER.index(fault) > _ORDER.index(told):
+                told, self.which = fault, trial.which
+        return told or MALFORMED
 
 
 def method_of(templates: Sequence[PresetTemplate], keys: Sequence[Sequence[Key]]) -> Method:
     """Return the method of one or several templates, each with its keys."""
-    methods = [TemplateMethod(template, own) for template, own in zip(templates, keys, strict=True)]
+    both = zip(templates, keys, strict=True)
+    methods = [TemplateMethod(template, own, which) for which, (template, own) in enumerate(both)]
     return methods[0] if len(methods) == 1 else Alternatives(methods)
 
 

@@ -1,4 +1,8 @@
-"""What a sender claims a message to be: its delivery id and its event type, from head or body."""
+"""What a sender claims a message to be: its delivery id and its event type, from head or body.
+
+A header of the delivery id that is there several times gives none: no message may be taken for another's repetition
+because two readers would pick different ones.
+"""
 
 from collections.abc import Mapping
 
@@ -40,7 +44,7 @@ class Claims:
             if self._fields is not None:
                 fields = self._fields.read(content)
         event_type = _first(self._event_type, values, found, fields)
-        delivery_id = _first(self._delivery_id, values, found, fields)
+        delivery_id = _first(self._delivery_id, values, found, fields, repeated="")
         return Judgement(
             verified=verified,
             error=error,
@@ -50,10 +54,19 @@ class Claims:
 
 
 def _first(
-    sources: tuple[Source, ...], values: Values, found: Mapping[Path, str], fields: Mapping[str, str]
+    sources: tuple[Source, ...],
+    values: Values,
+    found: Mapping[Path, str],
+    fields: Mapping[str, str],
+    repeated: str | None = None,
 ) -> str:
+    """Return the first text that is there; `repeated` instead of a header that is there several times, None for the
+    first of its values.
+    """
     for source in sources:
         if source.kind == "header":
+            if repeated is not None and len(values.get(source.name, ())) > 1:
+                return repeated
             text = values[source.name][0].decode("latin-1") if source.name in values else ""
         elif source.kind == "form":
             text = fields.get(source.name.decode(), "")

@@ -84,7 +84,8 @@ class Template(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     - `timestamp`: `header:NAME`, `pair:KEY` or `body:PATH`; `timestamp_unit`; `tolerance_seconds` into the
       past and into the future of the moment of receipt, 0 for no check.
     - `key`: how the secret becomes the HMAC's key, after `key_prefix` was taken off where it stands.
-    - `delivery_id`, `event_type`: see `Sources`. `{id}` is the first place of `delivery_id`, a header.
+    - `delivery_id`, `event_type`: see `Sources`. `{id}` is the first place of `delivery_id`, a header: where an
+      id is signed, it is the one by which a repetition is recognised, and no other header can be.
     """
 
     header: str
@@ -201,7 +202,7 @@ class PresetTemplate(Template, frozen=True, kw_only=True, forbid_unknown_fields=
     - `when`: a header (lower case) and the value without which this template does not apply.
     - `second_header`: may hold further signatures, of a key that is being replaced.
     - `decoded_in_url`: the provider may have signed the URL with these characters not percent-encoded.
-    - `signed_id`: the header that `{id}` stands for, where that is not the first place of the delivery id.
+    - `version`: of a provider that has several, each with its template; the inbox's options choose among them.
     - `key_prefix_required`: a secret without `key_prefix` belongs to another template.
     - `key_bytes`: the least and the greatest length of a key.
     """
@@ -210,14 +211,9 @@ class PresetTemplate(Template, frozen=True, kw_only=True, forbid_unknown_fields=
     when: tuple[str, str] | None = None
     second_header: str | None = None
     decoded_in_url: str = ""
-    signed_id: str | None = None
+    version: str = ""
     key_prefix_required: bool = False
     key_bytes: tuple[int, int] = (1, 1_000_000)
-
-    @property
-    def id_header(self) -> bytes | None:
-        """The header that `{id}` stands for."""
-        return super().id_header if self.signed_id is None else self.signed_id.encode()
 
     @property
     def public(self) -> bool:
@@ -242,7 +238,8 @@ class PresetTemplate(Template, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the key of a secret as it was configured. Raises `ValueError` with a sentence."""
         if self.key_prefix_required and not secret.startswith(self.key_prefix.encode()):
             raise ValueError(f"This verifier's secrets begin with {self.key_prefix}, and this one does not")
-        key = super().decode_key(secret)
+        # Everybody may see a public key, and pages print them in either case.
+        key = super().decode_key(secret.lower() if self.public and self.key == "hex" else secret)
         least, most = self.key_bytes
         if not least <= len(key) <= most:
             expected = f"{least}" if least == most else f"{least} to {most}"

@@ -6,12 +6,14 @@ from typing import Any
 import msgspec
 
 from storage.records import Secret
+from storage.secret import SecretBytes
 from web.errors import invalid
 from web.verify.check import SchemeVerifier
 from web.verify.keys import Key, mac, make_key
 from web.verify.model import Verifier
 from web.verify.samples import Base, fill
 from web.verify.schemes import (
+    OPTIONS_FIELD,
     About,
     Sample,
     Signed,
@@ -26,6 +28,7 @@ from web.verify.signatures import method_of
 from web.verify.template import PresetTemplate, Template
 
 _TOLERANCE = "tolerance_seconds"
+_VERSIONS = "versions"
 _UNIT_US = {"seconds": 1_000_000, "milliseconds": 1_000}
 
 
@@ -47,21 +50,38 @@ class TemplateScheme:
         self._templates = tuple(templates)
         self._base = base
         self._always_reject = always_reject
-        self._stamped = any(template.timestamp is not None for template in templates)
+        stamped = any(template.timestamp is not None for template in templates)
+        self._versions = tuple(template.version for template in templates if template.version)
+        self._options = (*((_TOLERANCE,) if stamped else ()), *((_VERSIONS,) if self._versions else ()))
 
     def templates(self, options: Mapping[str, Any]) -> tuple[PresetTemplate, ...]:
         """Return the templates in force. Raises `ApiError`."""
-        refuse_others(self._name, options, (_TOLERANCE,) if self._stamped else ())
+        refuse_others(self._name, options, self._options)
+        templates = self._of_versions(options)
         if _TOLERANCE not in options:
-            return self._templates
+            return templates
         # Converted as an option of the generic template, whose range and wording it has.
         given = convert(Template, {"header": "x", _TOLERANCE: options[_TOLERANCE]}).tolerance_seconds
         return tuple(
             template
             if template.timestamp is None
             else msgspec.structs.replace(template, tolerance_seconds=given)
-            for template in self._templates
+            for template in templates
         )
+
+    def _of_versions(self, options: Mapping[str, Any]) -> tuple[PresetTemplate, ...]:
+        """Return the templates of the versions that the options name, by default of the first alone."""
+        if not self._versions:
+            return self._templates
+        given = options.get(_VERSIONS, [self._versions[0]])
+        if (
+            not isinstance(given, list | tuple)
+            or not given
+            or any(version not in self._versions for version in given)
+        ):
+            known = ", ".join(self._versions)
+            raise invalid(f"{OPTIONS_FIELD}.{_VERSIONS}", f"Expected a list of one or several of {known}.")
+        return tuple(template for template in self._templates if template.version in given)
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Accept or refuse the options."""
@@ -80,7 +100,7 @@ class TemplateScheme:
         templates = self.templates(options)
         keys = [keys_of(template, values_of(secrets)) for template in templates]
         return SchemeVerifier(
-            self._name, method_of(templates, keys), templates[0], always_reject=self._always_reject
+            self._name, method_of(templates, keys), templates, always_reject=self._always_reject
         )
 
     def sign(self, options: Mapping[str, Any], secret: bytes, request: ToSign) -> Signed:
@@ -96,7 +116,7 @@ class TemplateScheme:
         refusal = ""
         for template in templates:
             try:
-                make_key(template, secret)
+                make_key(template, SecretBytes(secret))
             except ValueError as error:
                 refusal = refusal or str(error)
             else:
@@ -115,7 +135,7 @@ class GenericScheme(TemplateScheme):
         return (PresetTemplate(**msgspec.structs.asdict(convert(Template, options))),)
 
 
-def keys_of(template: PresetTemplate, secrets: Sequence[bytes]) -> list[Key]:
+def keys_of(template: PresetTemplate, secrets: Sequence[SecretBytes]) -> list[Key]:
     """Return the keys of the secrets that are some for this template."""
     keys = []
     for secret in secrets:
@@ -164,8 +184,6 @@ def sign_template(template: PresetTemplate, secret: bytes, request: ToSign) -> S
         headers.append((source.name.decode(), stamp))
     if template.when is not None:
         headers.append(template.when)
-    if template.signed_id is not None:
-        headers.append((template.signed_id, request.delivery_id or ""))
     headers += claim_headers(template, request)
     headers.append((template.header.lower(), value))
     return Signed(body=request.body, headers=tuple(headers))

@@ -90,6 +90,10 @@ class MatchIndex:
         self._changed()
         return True
 
+    def covers(self, inbox: str, event_type: str, kind: str) -> bool:
+        """Whether a message of this inbox, type and kind is worth reading: False only when no beacon can match it."""
+        return self._shelves.covers(inbox, event_type, kind)
+
     def match(self, message: MatchInput) -> list[Match]:
         """Return every beacon that should hear of a message, ranked: the best score first."""
         terms = message.terms

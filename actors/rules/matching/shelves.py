@@ -92,11 +92,15 @@ class Shelves:
                 del self._shelves[place]
         return filed.judge.beacon
 
+    def covers(self, inbox: str, event_type: str, kind: str) -> bool:
+        """Whether there may be a beacon whose filters let such messages pass; what they say is not asked."""
+        return any(place in self._shelves for place in _fitting(inbox, event_type, kind))
+
     def candidates(self, message: MatchInput) -> set[Judge]:
         """Return judges among which all are that can let the message through."""
         found: set[Judge] = set()
         terms = message.terms
-        for place in product((message.inbox, None), (message.event_type, None), (message.kind, None)):
+        for place in _fitting(message.inbox, message.event_type, message.kind):
             shelf = self._shelves.get(place)
             if shelf is not None:
                 found |= shelf.always
@@ -104,6 +108,11 @@ class Shelves:
                 for term in by_term.keys() & terms:
                     found |= by_term[term]
         return found
+
+
+def _fitting(inbox: str, event_type: str, kind: str) -> Iterator[Place]:
+    """Yield the eight places that a message fits."""
+    return product((inbox, None), (event_type, None), (kind, None))
 
 
 def _places(beacon: Beacon) -> list[Place]:

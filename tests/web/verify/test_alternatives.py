@@ -6,6 +6,7 @@ import hmac
 
 import pytest
 
+from tests.web.verify.extending import extended
 from tests.web.verify.genuine import ED25519, WHPK, WHSEC, genuine
 from tests.web.verify.judging import BODY, NOW_US, URL, Headers, judge
 
@@ -61,10 +62,34 @@ def test_the_headers_of_one_brand_do_not_complete_those_of_the_other() -> None:
     assert judge("svix", {}, [WHSEC], mixed).error == "missing signature"
 
 
-def test_the_brand_whose_signature_is_there_first_in_the_table_is_judged() -> None:
-    both = [*standard(OTHER_V1), *standard(V1, b"svix")]
-    assert judge("svix", {}, [WHSEC], both).error == "signature mismatch"
-    assert judge("svix", {}, [WHSEC], [*standard(V1), *standard(OTHER_V1, b"svix")]).verified is True
+def test_of_two_brands_the_one_of_the_verifier_s_name_is_judged() -> None:
+    for name, own, other in (("standard-webhooks", b"webhook", b"svix"), ("svix", b"svix", b"webhook")):
+        right, wrong = standard(V1, own), standard(OTHER_V1, other)
+        assert judge(name, {}, [WHSEC], [*wrong, *right]).verified is True
+        right, wrong = standard(V1, other), standard(OTHER_V1, own)
+        assert judge(name, {}, [WHSEC], [*right, *wrong]).error == "signature mismatch"
+        assert judge(name, {}, [WHSEC], right).verified is True
+
+
+@pytest.mark.parametrize("name", ["standard-webhooks", "svix"])
+@pytest.mark.parametrize(("secret", "signature"), [(WHSEC, V1), (WHPK, V1A)])
+@pytest.mark.parametrize("brand", [b"webhook", b"svix"])
+def test_the_delivery_id_is_the_one_that_was_signed(
+    name: str, secret: bytes, signature: bytes, brand: bytes
+) -> None:
+    unsigned = [
+        (other, b"evil")
+        for other in (b"webhook-id", b"svix-id", b"idempotency-key")
+        if other[:4] != brand[:4]
+    ]
+    for headers in ([*unsigned, *standard(signature, brand)], [*standard(signature, brand), *unsigned]):
+        judgement = judge(name, {}, [WHSEC, WHPK] if secret == WHSEC else [secret], headers)
+        assert (judgement.verified, judgement.delivery_id) == (True, "msg_1")
+
+
+def test_an_unverified_message_shows_the_id_of_the_brand_that_it_was_judged_by() -> None:
+    headers = [*standard(OTHER_V1, b"svix"), (b"webhook-id", b"evil")]
+    assert judge("standard-webhooks", {}, [WHSEC], headers).delivery_id == "msg_1"
 
 
 def test_the_timestamp_of_standard_webhooks_is_told_before_the_key() -> None:
@@ -76,6 +101,7 @@ def test_the_timestamp_of_standard_webhooks_is_told_before_the_key() -> None:
 
 SECRET = b"yyyyyyyy-yyyy-yyyy-yyyy-yyyyyyyyyyyy"
 VERSION, OLD = b"x-hubspot-signature-version", b"x-hubspot-signature"
+EVERY_VERSION = {"versions": ["v3", "v2", "v1"]}
 V1_HEX = hashlib.sha256(SECRET + BODY).hexdigest().encode()
 V2_HEX = hashlib.sha256(SECRET + b"POST" + URL.encode() + BODY).hexdigest().encode()
 
@@ -107,7 +133,47 @@ def v3(url: str, body: bytes = BODY) -> Headers:
     ],
 )
 def test_hubspot_s_newest_signature_is_the_one_that_counts(headers: Headers, error: str | None) -> None:
-    assert judge("hubspot", {}, [SECRET], headers).error == error
+    assert judge("hubspot", EVERY_VERSION, [SECRET], headers).error == error
+
+
+@pytest.mark.parametrize(
+    ("versions", "accepted"),
+    [
+        (None, "3"),
+        (["v3"], "3"),
+        (["v2"], "2"),
+        (["v1"], "1"),
+        (["v1", "v2"], "12"),
+        (["v2", "v3"], "23"),
+        (["v1", "v2", "v3"], "123"),
+    ],
+)
+def test_hubspot_s_older_versions_count_only_where_the_inbox_says_so(
+    versions: list[str] | None, accepted: str
+) -> None:
+    options = {} if versions is None else {"versions": versions}
+    requests = {
+        "1": [(OLD, V1_HEX), (VERSION, b"v1")],
+        "2": [(OLD, V2_HEX), (VERSION, b"v2")],
+        "3": v3(URL),
+    }
+    found = {n: judge("hubspot", options, [SECRET], headers) for n, headers in requests.items()}
+    assert "".join(n for n, judgement in found.items() if judgement.verified) == accepted
+
+
+def test_a_body_that_somebody_has_added_to_does_not_pass_for_hubspot_s() -> None:
+    forged = extended(V1_HEX.decode(), len(SECRET) + len(BODY), b',{"forged":true}')
+    headers = [(OLD, forged.digest.encode()), (VERSION, b"v1")]
+    assert judge("hubspot", {}, [SECRET], headers, BODY + forged.added).verified is False
+    # What the option warns of: the hash of secret and body can be carried on without the secret.
+    assert judge("hubspot", {"versions": ["v1"]}, [SECRET], headers, BODY + forged.added).verified is True
+
+
+def test_hubspot_s_event_type_is_found_whatever_the_version() -> None:
+    body = b'[{"subscriptionType":"deal.creation"}]'
+    signature = hashlib.sha256(SECRET + body).hexdigest().encode()
+    judgement = judge("hubspot", EVERY_VERSION, [SECRET], [(OLD, signature), (VERSION, b"v1")], body)
+    assert (judgement.verified, judgement.event_type) == (True, "deal.creation")
 
 
 def test_hubspot_signs_some_characters_of_a_url_as_they_are() -> None:
@@ -168,3 +234,28 @@ def test_gitlab_s_ids() -> None:
     assert judge("gitlab", {}, [b"a-token"], [TOKEN, uuid]).delivery_id is None
     assert judge("gitlab", {}, [WHSEC], standard(V1)).delivery_id == "msg_1"
     assert genuine("gitlab", secret=WHSEC).judged().delivery_id == "d-1"
+    for secrets in ([WHSEC], [WHSEC, b"a-token"]):
+        signed = judge("gitlab", {}, secrets, [key, event, *standard(V1)])
+        assert (signed.verified, signed.delivery_id, signed.event_type) == (True, "msg_1", "Push Hook"), (
+            "what is signed, not what stands beside it"
+        )
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        WHSEC.removeprefix(b"whsec_"),
+        WHSEC.removeprefix(b"whsec_").rstrip(b"="),
+        WHPK,
+        b"whsec_ is no signing token",
+        b"a" * 32,
+        b"abcd" * 12,
+    ],
+)
+def test_only_what_begins_as_gitlab_s_signing_tokens_do_is_one(token: bytes) -> None:
+    shown = genuine("gitlab", secret=token)
+    assert dict(shown.headers)[b"x-gitlab-token"] == token
+    assert b"webhook-signature" not in dict(shown.headers)
+    assert shown.judged().verified is True
+    # A signature of a signing token that was not entered here does not stand in the way of the token.
+    assert judge("gitlab", {}, [token], [*standard(OTHER_V1), (b"x-gitlab-token", token)]).verified is True

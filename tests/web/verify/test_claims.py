@@ -15,8 +15,18 @@ DEEP = b'{"deep":' + b"[" * 9_000 + b"]" * 9_000 + b',"type":"a"}'
 
 
 def test_an_unverified_message_still_says_what_it_claims_to_be() -> None:
-    headers = [(b"x-github-event", b"push"), (b"x-github-delivery", b"d-1"), (b"x-github-delivery", b"d-2")]
+    headers = [(b"x-github-event", b"push"), (b"x-github-delivery", b"d-1")]
     assert judge("github", {}, [b"k"], headers) == Judgement(False, "missing signature", "push", "d-1")
+
+
+@pytest.mark.parametrize("values", [(b"d-1", b"d-2"), (b"d-2", b"d-1"), (b"d-1", b"d-1"), (b"", b"d-1")])
+def test_a_delivery_id_that_is_there_several_times_is_none(values: tuple[bytes, ...]) -> None:
+    headers = [(b"x-github-event", b"push"), *((b"x-github-delivery", value) for value in values)]
+    assert judge("github", {}, [b"k"], headers).delivery_id is None
+    fallback = {"delivery_id": ["header:x-github-delivery", "body:id"]}
+    assert judge("none", fallback, [], headers, BODY).delivery_id is None
+    assert judge("none", fallback, [], headers[:1], BODY).delivery_id == "evt_1"
+    assert judge("none", {"event_type": "header:x-e"}, [], [(b"x-e", b"a"), (b"x-e", b"b")]).event_type == "a"
 
 
 def test_an_inbox_without_verifier_gives_no_verdict() -> None:
@@ -108,6 +118,7 @@ CLAIMS: list[tuple[str, dict[bytes, bytes], bytes, str | None, str]] = [
     ("bitbucket", {b"x-request-uuid": b"d", b"x-event-key": b"repo:push"}, b"", "d", "repo:push"),
     ("gitlab", {b"idempotency-key": b"d", b"webhook-id": b"e", b"x-gitlab-event": b"Push Hook"}, b"", "d", "Push Hook"),
     ("gitlab", {b"webhook-id": b"e"}, b"", "e", ""),
+    ("svix", {b"svix-id": b"msg_1", b"webhook-id": b"e"}, b'{"type":"user.created"}', "msg_1", "user.created"),
     ("gitlab", {b"x-gitlab-event-uuid": b"u"}, b"", None, ""),
     ("stripe", {}, b'{"id":"evt_1","type":"charge.failed"}', "evt_1", "charge.failed"),
     ("slack", {}, b'{"type":"event_callback","event":{"type":"message"},"event_id":"Ev1"}', "Ev1", "message"),

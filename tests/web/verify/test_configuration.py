@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from storage.records import InboxSettings
-from storage.secret import SecretBytes
+from storage.records import InboxSettings, Secret
+from storage.secret import Confidential, SecretBytes
 from tests.web.verify.genuine import ED25519_PUBLIC, OPTIONS, P256, VERIFYING, WHPK, WHSEC, secret_of
 from web.errors import ApiError
+from web.verify.digest import Digest
 from web.verify.presets import PRESETS
 from web.verify.registry import (
     SCHEMES,
@@ -19,6 +20,7 @@ from web.verify.registry import (
     compile_verifier,
     described,
 )
+from web.verify.schemes import values_of
 
 TABLE = """
     github gitea meta whatsapp bitbucket gitlab stripe slack standard-webhooks svix shopify twilio discord zoom linear
@@ -60,11 +62,12 @@ def test_each_verifier_says_in_a_line_what_it_checks() -> None:
     lines = {verifier.name: verifier.checks for verifier in described()}
     assert list(lines) == sorted(lines)
     for line in lines.values():
-        assert re.fullmatch(r"[^\n]{5,250}", line)
+        assert re.fullmatch(r"[^\n]{5,280}", line)
     assert lines["slack"] == "X-Slack-Signature: HMAC-SHA256, hex, over v0:{ts}:{body}, ±300 s"
     assert lines["intercom"] == "X-Hub-Signature: HMAC-SHA1, hex, over {body}"
     assert lines["discord"] == "X-Signature-Ed25519: ed25519, hex, over {ts}{body}"
     assert "(v2): SHA-256, hex, over the secret and {method}{url}{body}" in lines["hubspot"]
+    assert "; with the option versions also X-HubSpot-Signature" in lines["hubspot"]
 
 
 TOO_MANY = ["body:a"] * 7
@@ -85,6 +88,11 @@ TOO_MANY = ["body:a"] * 7
         ("stripe", {"tolerance_seconds": None}, "verifier_options.tolerance_seconds"),
         ("gitlab", {"tolerance_seconds": True}, "verifier_options.tolerance_seconds"),
         ("stripe", {"event_type": "body:a"}, "verifier_options.event_type"),
+        ("stripe", {"versions": ["v1"]}, "verifier_options.versions"),
+        *(
+            ("hubspot", {"versions": versions}, "verifier_options.versions")
+            for versions in ([], "v3", ["v4"], [3], [["v3"]], None, {"v3": 1}, ["v3", None])
+        ),
         ("twilio", {"event_type": "form:a"}, "verifier_options.event_type"),
         ("telegram", {"header": "X"}, "verifier_options.header"),
         ("msgraph", {"header": "X"}, "verifier_options.header"),
@@ -149,6 +157,8 @@ def test_a_bad_configuration_names_its_field(verifier: str, options: dict[str, A
         ("basic", {"event_type": ["form:event", "body:event"]}),
         ("stripe", {"tolerance_seconds": 0}),
         ("linear", {"tolerance_seconds": 86_400}),
+        ("hubspot", {"tolerance_seconds": 60, "versions": ["v1", "v3", "v2"]}),
+        ("hubspot", {"versions": ["v2", "v2"]}),
         ("discord", {"tolerance_seconds": 60}),
         ("sns", {"header": "X-Secret"}),
     ],
@@ -173,6 +183,7 @@ STANDARD = "standard-webhooks"
         (STANDARD, b"whsec_" + base64.b64encode(bytes(24))),
         (STANDARD, b"whsec_" + base64.b64encode(bytes(64))),
         ("discord", ED25519_PUBLIC.hex().upper().encode()),
+        ("discord", (ED25519_PUBLIC.hex()[:32] + ED25519_PUBLIC.hex()[32:].upper()).encode()),
         ("basic", b":"),
     ],
 )
@@ -238,12 +249,26 @@ def test_the_token_of_a_handshake_may_be_any_text() -> None:
         check_secret(verifier, {}, "né & blank ".encode(), "verify_token")
 
 
-def test_a_secret_has_no_equality() -> None:
-    secret = SecretBytes(b"abc")
-    with pytest.raises(TypeError, match="matches"):
-        assert secret == secret
+@pytest.mark.parametrize("kind", [SecretBytes, Digest])
+def test_a_secret_and_a_digest_have_one_way_to_be_compared(kind: type[Confidential]) -> None:
+    one = kind(b"abc")
+    for other in (one, kind(b"abc"), b"abc", None):
+        with pytest.raises(TypeError, match="matches"):
+            assert one == other
+        with pytest.raises(TypeError, match="matches"):
+            assert one != other
+        with pytest.raises(TypeError, match="matches"):
+            assert other == one
     with pytest.raises(TypeError):
-        hash(secret)
-    assert "abc" not in repr(secret)
-    assert secret.matches(b"abc")
-    assert not secret.matches(b"abd")
+        hash(one)
+    assert "abc" not in repr(one) + str(one)
+    assert one.matches(b"abc")
+    assert not one.matches(b"abd")
+    assert kind.matches is Confidential.matches
+    assert kind.__eq__ is Confidential.__eq__
+
+
+def test_secrets_stay_secrets_until_something_is_keyed_with_them() -> None:
+    held = (Secret("a", SecretBytes(b"abc"), 0), Secret("verify_token", SecretBytes(b"t"), 0))
+    [value] = values_of(held)
+    assert value is held[0].value

@@ -189,6 +189,9 @@ def test_every_bit_of_the_timestamp(vector: Vector) -> None:
 def test_every_bit_of_the_secret(vector: Vector) -> None:
     is_coded = vector.preset in ("standard-webhooks", "discord", "sendgrid")
     for secret in bits(vector.secret):
+        if vector.preset == "discord" and secret.lower() == vector.secret:
+            assert verdict(vector, secret=secret).verified is True  # the same public key in another case
+            continue
         judgement = verdict(vector, secret=secret)
         assert judgement.verified is False, secret
         assert judgement.error in ({MISMATCH, UNKNOWN} if is_coded else {MISMATCH}), secret

@@ -9,6 +9,7 @@ import pytest
 
 from tests.web.verify.genuine import genuine
 from tests.web.verify.judging import URL, Headers, judge
+from web.errors import ApiError
 from web.verify.forms import MAX_FIELDS
 
 SECRET = b"12345"
@@ -63,6 +64,17 @@ def test_a_field_more_or_less_or_moved_is_a_mismatch() -> None:
     assert fault(b"a=1", URL + "a1b2") == MISMATCH
     assert fault(b"a=1", URL + "?a1") == MISMATCH
     assert fault(b"b=1&a=2", URL + "b1a2") == MISMATCH
+
+
+@pytest.mark.parametrize("preset", ["twilio", "mandrill"])
+@pytest.mark.parametrize("body", [b"&", b"&&", b"=", b"=&=", b"&=&"])
+def test_a_signature_of_the_url_alone_covers_no_form_without_a_text(preset: str, body: bytes) -> None:
+    alone = genuine(preset, b"", FORM.decode())
+    assert alone.judged().verified is True
+    assert alone.judged(body=body).error == "signature mismatch"
+    with pytest.raises(ApiError) as refused:
+        genuine(preset, body, FORM.decode())
+    assert refused.value.field == "body"
 
 
 def test_a_form_of_too_many_fields_is_refused_without_being_sorted() -> None:

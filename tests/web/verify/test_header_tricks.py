@@ -27,6 +27,7 @@ STAMPS = {
     "x-twilio-email-event-webhook-timestamp",
     "x-webflow-timestamp",
     "webhook-timestamp",
+    "svix-timestamp",
 }
 PAIRS = {"stripe-signature": b"t", "calendly-webhook-signature": b"t", "elevenlabs-signature": b"t"} | {
     "paddle-signature": b"ts"
@@ -158,7 +159,7 @@ def still_the_same(header: str, value: bytes, other: bytes) -> bool:
     """Whether a trick left a header that names the very text of the signature."""
     if other == value:
         return True
-    if header == "webhook-signature":  # a list, separated by spaces
+    if header in ("webhook-signature", "svix-signature"):  # a list, separated by spaces
         return value in other.split(b" ")
     if header in ("x-pagerduty-signature", *PAIRS):  # lists, too
         separator = b";" if header == "paddle-signature" else b","

@@ -5,6 +5,7 @@ They share no line with the server. Their clocks are the real one, so requests a
 """
 
 import base64
+import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,10 +25,14 @@ from twilio.request_validator import RequestValidator
 from tests.web.verify.genuine import WHSEC
 from tests.web.verify.judging import URL, judge
 from web.errors import ApiError
+from web.verify.model import Judgement
 from web.verify.registry import check_secret
 
 SECRET = "correct-horse"
-FIELDS = st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=6)
+FIELDS = st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=6).filter(
+    lambda fields: fields != {"": ""}
+)
+"""A form that is `=` adds no text to the URL: its signature is that of an empty body, and counts for that alone."""
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=200)
 """The libraries take bodies as text, so theirs is always UTF-8."""
 
@@ -36,11 +41,14 @@ def now() -> int:
     return int(time.time())
 
 
-def accepts(preset: str, secret: str | bytes, headers: dict[str, str], body: str, **more: Any) -> bool:
+def judged(preset: str, secret: str | bytes, headers: dict[str, str], body: str, **more: Any) -> Judgement:
     key = secret.encode() if isinstance(secret, str) else secret
     shown = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
-    judgement = judge(preset, {}, [key], shown, body.encode(), at_us=time.time_ns() // 1_000, **more)
-    return judgement.verified is True
+    return judge(preset, {}, [key], shown, body.encode(), at_us=time.time_ns() // 1_000, **more)
+
+
+def accepts(preset: str, secret: str | bytes, headers: dict[str, str], body: str, **more: Any) -> bool:
+    return judged(preset, secret, headers, body, **more).verified is True
 
 
 def agrees(check: Callable[[], Any]) -> bool:
@@ -58,6 +66,9 @@ def agrees(check: Callable[[], Any]) -> bool:
 def test_stripe_s_library_signs(body: str) -> None:
     header = stripe.WebhookSignature.generate_signature_header(body, SECRET)
     assert accepts("stripe", SECRET, {"Stripe-Signature": header}, body)
+    event = json.dumps({"id": "evt_1", "body": body})
+    header_of_event = stripe.WebhookSignature.generate_signature_header(event, SECRET)
+    assert judged("stripe", SECRET, {"Stripe-Signature": header_of_event}, event).delivery_id == "evt_1"
     assert not accepts("stripe", SECRET, {"Stripe-Signature": header}, body + "x")
     assert not accepts("stripe", SECRET + "x", {"Stripe-Signature": header}, body)
 
@@ -86,7 +97,10 @@ def test_the_libraries_of_standard_webhooks_and_svix_sign(
         f"{brand}-timestamp": str(int(at.timestamp())),
         f"{brand}-signature": signature,
     }
-    assert accepts("standard-webhooks", WHSEC, headers, body)
+    for name in ("standard-webhooks", "svix"):
+        unsigned = {"webhook-id": "unsigned", "svix-id": "unsigned", "Idempotency-Key": "unsigned"}
+        judgement = judged(name, WHSEC, {**unsigned, **headers}, body)
+        assert (judgement.verified, judgement.delivery_id) == (True, message_id)
     assert not accepts("standard-webhooks", WHSEC, headers, body + "x")
     assert not accepts("standard-webhooks", WHSEC, {**headers, f"{brand}-id": message_id + "x"}, body)
 
@@ -125,7 +139,8 @@ def test_another_ed25519_signs_for_discord_and_standard_webhooks(body: str) -> N
     signed = base64.b64encode(key.sign(f"msg_1.{stamp}.{body}".encode()).signature).decode()
     headers = {"webhook-id": "msg_1", "webhook-timestamp": stamp, "webhook-signature": f"v1a,{signed}"}
     public = b"whpk_" + base64.b64encode(bytes(key.verify_key))
-    assert accepts("standard-webhooks", public, headers, body)
+    judgement = judged("standard-webhooks", public, {"svix-id": "unsigned", **headers}, body)
+    assert (judgement.verified, judgement.delivery_id) == (True, "msg_1")
 
 
 # -- what they reject ----------------------------------------------------------------------------------------------

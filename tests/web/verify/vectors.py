@@ -42,6 +42,9 @@ class Vector(NamedTuple):
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
+HUBSPOT_OLDER = {"versions": ["v1", "v2"]}
+"""Signatures of these versions are taken only by an inbox that says so."""
+
 TWILIO_CALL = (
     b"CallSid=CA1234567890ABCDE&Digits=1234&From=%2B14158675309&To=%2B18005551212&Caller=%2B14158675309"
 )
@@ -245,6 +248,7 @@ VECTORS = (
         "X-HubSpot-Signature",
         url="https://www.example.com/webhook_uri",
         method="GET",
+        options=HUBSPOT_OLDER,
     ),
     Vector(
         "hubspot v2, POST",
@@ -260,6 +264,7 @@ VECTORS = (
         },
         "X-HubSpot-Signature",
         url="https://www.example.com/webhook_uri",
+        options=HUBSPOT_OLDER,
     ),
     Vector(
         "hubspot v1",
@@ -277,6 +282,7 @@ VECTORS = (
         },
         "X-HubSpot-Signature",
         url="https://www.example.com/webhook_uri",
+        options=HUBSPOT_OLDER,
         type="contact.creation",
     ),
     Vector(

@@ -7,6 +7,8 @@ from web.verify.template import PresetTemplate as T
 _HUBSPOT_DECODED = ":/?@!$'()*,;"
 """HubSpot signs a URL with these characters as they are, also where the request has them percent-encoded."""
 
+_HUBSPOT_EVENT = ("body:[0].subscriptionType", "body:subscriptionType")
+
 BUSINESS = (
     Preset(
         "hubspot",
@@ -18,18 +20,23 @@ BUSINESS = (
                 timestamp="header:X-HubSpot-Request-Timestamp",
                 timestamp_unit="milliseconds",
                 decoded_in_url=_HUBSPOT_DECODED,
-                event_type=("body:[0].subscriptionType", "body:subscriptionType"),
+                event_type=_HUBSPOT_EVENT,
+                version="v3",
             ),
             T(
                 header="X-HubSpot-Signature",
                 method="hash",
                 signed="{method}{url}{body}",
                 when=("x-hubspot-signature-version", "v2"),
+                event_type=_HUBSPOT_EVENT,
+                version="v2",
             ),
             T(
                 header="X-HubSpot-Signature",
                 method="hash",
                 when=("x-hubspot-signature-version", "v1"),
+                event_type=_HUBSPOT_EVENT,
+                version="v1",
             ),
         ),
         ("official vector",),

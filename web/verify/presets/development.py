@@ -41,11 +41,9 @@ DEVELOPMENT = (
         "gitlab",
         TokenOrSigned(
             header="X-Gitlab-Token",
-            template=standard(
-                "webhook",
-                delivery_id=("header:Idempotency-Key", "header:webhook-id"),
-                event_type="header:X-Gitlab-Event",
-            )[0],
+            delivery_id=("header:Idempotency-Key", "header:webhook-id"),
+            event_type="header:X-Gitlab-Event",
+            template=standard("webhook", prefix_required=True, event_type="header:X-Gitlab-Event")[0],
         ),
         sample=Base('{"object_kind":"push","ref":"refs/heads/main","project":{"name":"hello-world"}}'),
     ),

@@ -1,5 +1,7 @@
 """What a preset is."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from web.verify.credential_schemes import Credential, TokenOrSigned
@@ -14,7 +16,8 @@ class Preset(msgspec.Struct, frozen=True):
 
     `scheme`: templates (several: those of the first signature header that is there apply), a form's signature, or a
     credential. `checks` says in a line what is checked where the value cannot say it itself (`registry.described`).
-    `sample` is what a body of the provider looks like.
+    `sample` is what a body of the provider looks like. `orders` has the templates in another order under some of the
+    names: the first whose key a secret is makes samples, and of two signatures the first counts.
     """
 
     name: str
@@ -24,12 +27,16 @@ class Preset(msgspec.Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     always_reject: bool = False
     checks: str = ""
+    orders: Mapping[str, tuple[PresetTemplate, ...]] = {}
 
 
 def standard(
-    brand: str, *, delivery_id: tuple[str, ...] = (), event_type: str = "body:type"
+    brand: str, *, prefix_required: bool = False, event_type: str = "body:type"
 ) -> tuple[PresetTemplate, PresetTemplate]:
-    """Return the two signatures of Standard Webhooks, `v1` and `v1a`, in the headers `{brand}-…`."""
+    """Return the two signatures of Standard Webhooks, `v1` and `v1a`, in the headers `{brand}-…`.
+
+    `prefix_required`: a secret for `v1` is one only with its `whsec_`.
+    """
     symmetric = PresetTemplate(
         header=f"{brand}-signature",
         prefix="v1,",
@@ -39,9 +46,9 @@ def standard(
         timestamp=f"header:{brand}-timestamp",
         key="base64",
         key_prefix="whsec_",
+        key_prefix_required=prefix_required,
         key_bytes=(24, 64),
-        delivery_id=delivery_id or f"header:{brand}-id",
-        signed_id=f"{brand}-id" if delivery_id else None,
+        delivery_id=f"header:{brand}-id",
         event_type=event_type,
     )
     asymmetric = msgspec.structs.replace(

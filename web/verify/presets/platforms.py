@@ -12,6 +12,7 @@ PLATFORMS = (
         ("official vector", "derived vector", "SDK"),
         Base('{"type":"user.created","data":{"id":"user_1"}}'),
         aliases=("svix",),
+        orders={"svix": (*standard("svix"), *standard("webhook"))},
         checks="webhook-signature or svix-signature: HMAC-SHA256 (v1) or ed25519 (v1a), base64, over {id}.{ts}.{body}, "
         "±300 s",
     ),

@@ -1,0 +1,114 @@
+"""The administration of agents over REST: `/v1/agents[/{agent_id}]` (surface, section 7). For admin tokens.
+
+An agent is made with its private inbox and deleted with it, and with its beacons and tokens. A token for it is issued
+as every other one (`POST /v1/tokens` with `agent`).
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from actors.agents import private_slug
+from actors.service import Service
+from storage.errors import SlugTaken
+from storage.mail_records import AgentRecord
+from storage.records import InboxSettings
+from web.admin import NO_CONTENT, admin_parameters, require_admin
+from web.errors import ApiError, invalid
+from web.grammar import format_time
+from web.http import Answer, Request
+from web.options import WebOptions
+from web.params import LATER, MAX_LIMIT, Limit, Name, from_json
+from web.routes import Route
+
+
+class CreateAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`POST /v1/agents`."""
+
+    agent_id: Name
+    machine: Name | None = None
+
+
+class ListAgents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`GET /v1/agents`: ids strictly after `after`, ascending."""
+
+    limit: Limit = MAX_LIMIT
+    after: Annotated[str, Meta(max_length=64)] = ""
+
+
+class AgentView(msgspec.Struct, frozen=True):
+    """One agent."""
+
+    agent_id: str
+    inbox: str
+    machine: str | None
+    created_at: str
+
+
+class AgentPage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`GET /v1/agents`, by `agent_id`."""
+
+    agents: list[AgentView]
+    truncated: bool = False
+    next_after: str | None = None
+
+
+def agent_view(agent: AgentRecord) -> AgentView:
+    """Return an agent as its administrator sees it."""
+    return AgentView(
+        agent.agent_id, private_slug(agent.agent_id), agent.machine, format_time(agent.created_at)
+    )
+
+
+class AgentRoutes:
+    """The routes over one service."""
+
+    def __init__(self, service: Service, options: WebOptions) -> None:
+        self._service = service
+        self._options = options
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the table of routes, for Quart."""
+        return (
+            Route("POST", "/v1/agents", self.create),
+            Route("GET", "/v1/agents", self.list_agents),
+            Route("GET", "/v1/agents/{agent_id}", self.show),
+            Route("DELETE", "/v1/agents/{agent_id}", self.delete),
+        )
+
+    async def create(self, request: Request) -> Answer:
+        """`POST /v1/agents`: 201 with the agent. Its inbox keeps as much as a new inbox does, and refuses nothing."""
+        require_admin(request)
+        form = from_json(CreateAgent, await request.read_body())
+        if form.machine is not None:
+            raise invalid("machine", LATER)
+        settings = InboxSettings(retention=self._options.retention)
+        try:
+            agent = await self._service.mail.create_agent(form.agent_id, settings)
+        except SlugTaken:
+            raise ApiError("conflict", "An agent with this id exists already.", field="agent_id") from None
+        return Answer(201, msgspec.json.encode(agent_view(agent)))
+
+    async def list_agents(self, request: Request) -> Answer:
+        """`GET /v1/agents`: all agents, by their ids."""
+        params = admin_parameters(request, ListAgents)
+        found = [agent for agent in self._service.mail.agents.all() if agent.agent_id > params.after]
+        more = len(found) > params.limit
+        views = [agent_view(agent) for agent in found[: params.limit]]
+        page = AgentPage(views, truncated=more, next_after=views[-1].agent_id if more else None)
+        return Answer(200, msgspec.json.encode(page))
+
+    async def show(self, request: Request) -> Answer:
+        """`GET /v1/agents/{agent_id}`: one agent."""
+        require_admin(request)
+        agent = self._service.mail.agents.get(request.params["agent_id"])
+        if agent is None:
+            raise ApiError("not_found", "There is no such agent.", field="agent_id")
+        return Answer(200, msgspec.json.encode(agent_view(agent)))
+
+    async def delete(self, request: Request) -> Answer:
+        """`DELETE /v1/agents/{agent_id}`: 204. Its tokens fail on their next call."""
+        require_admin(request)
+        await self._service.mail.delete_agent(request.params["agent_id"])
+        return NO_CONTENT
