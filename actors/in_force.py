@@ -176,7 +176,7 @@ class InForce:
     async def _read_again(self) -> None:
         """Take from the store what became of changes whose outcome is not known."""
         for agent_id in list(self._doubtful):
-            records = await self._store.read(Reading(lambda snapshot, of=agent_id: snapshot.beacons(of)))  # type: ignore[misc]
+            records = await self._store.read(Reading(lambda snapshot, of=agent_id: snapshot.beacons(of)))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
             for name in set(self.names(agent_id)) - {record.name for record in records}:
                 self._forget((agent_id, name))
             if self._agents.get(agent_id) is not None:

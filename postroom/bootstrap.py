@@ -1,5 +1,5 @@
-"""What a data directory begins with: an admin token, on loopback the inbox `demo`, the topic inbox `commons`. And the cure
-for a lost token.
+"""What a data directory begins with: an admin token, on loopback the inbox `demo`, the topic inbox `commons`. And the
+cure for a lost token.
 
 The decisions are plain functions of the tokens that exist. `serve`, `init` and `token reset-admin` make the
 same changes through the same units, each all or nothing in one transaction. A directory is new while no

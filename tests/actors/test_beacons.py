@@ -26,6 +26,7 @@ from storage.protocols import Unit
 from tests.actors.routing import Got, commons, got, hook, mail, place, publish, reader, routed
 from tests.actors.world import World, running
 from tests.contract.conftest import opens
+from tests.virtual import pass_time
 
 Beacons = Callable[..., AbstractAsyncContextManager[World]]
 SECOND_US = 1_000_000
@@ -300,7 +301,7 @@ async def test_an_expired_beacon_hears_what_came_before_it_expired_and_is_cleare
         await routed(world)
         assert await mail(world, ada) == ["in time"]
         now[0] += LINGER_US
-        await trio.sleep(router.ROUND_SECONDS + 1)
+        await pass_time(router.ROUND_SECONDS + 1)
         assert len(world.beacons.in_force.index) == 0
         assert await store.read(Reading(lambda snapshot: snapshot.beacons())) == []
 
@@ -337,7 +338,7 @@ async def test_a_message_that_is_committed_right_behind_a_beacon_is_heard_of(
                 placing.clear()
                 store.fault = None
                 await hook(world, ci, "right behind")
-                await trio.sleep(1)  # the router looks meanwhile, and waits
+                await pass_time(1)  # the router looks meanwhile, and waits
 
         store.fault, store.acknowledge = note, acknowledge
         await place(world, ada)

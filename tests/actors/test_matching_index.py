@@ -200,6 +200,18 @@ def spec(name: str, **wishes: object) -> Beacon:
     return beacon_of("agent", Spec(name, **wishes))  # type: ignore[arg-type]  # each test names its own fields
 
 
+@given(st.lists(a_beacon(), max_size=10), st.lists(MESSAGES, max_size=6))
+def test_what_a_beacon_matches_is_worth_reading_and_what_none_names_is_not(
+    beacons: list[Beacon], messages: list[MatchInput]
+) -> None:
+    index = MatchIndex(beacons)
+    for one in messages:
+        if index.match(one):
+            assert index.covers(one.inbox, one.event_type, one.kind)
+    if all(beacon.inboxes for beacon in beacons):
+        assert not index.covers("elsewhere", "push", "webhook")
+
+
 def test_of_ten_thousand_subscriptions_only_those_of_the_message_are_looked_at() -> None:
     beacons = [spec(f"inbox-{number}", inboxes=(f"in-{number}",)) for number in range(5_000)]
     beacons += [spec(f"type-{number}", types=(f"type-{number}",)) for number in range(5_000)]

@@ -85,7 +85,7 @@ async def test_to_agents_it_is_at_home_with_the_first_and_the_router_brings_it_t
         for agent in (ada, ben, cleo):  # to oneself, too: it is asked for by name
             assert await got(world, agent) == [Got("to you", "direct")]
             (row,) = await world.store.read(
-                Reading(lambda snapshot, of=agent: snapshot.deliveries(of.inbox_id, [1], 0))  # type: ignore[misc]
+                Reading(lambda snapshot, of=agent: snapshot.deliveries(of.inbox_id, [1], 0))  # type: ignore[misc]  # as in in_force.py
             )
             assert (row.own, row.expires_at) == (True, 7)
 

@@ -18,6 +18,7 @@ from storage.memory import MemoryStore
 from storage.protocols import Unit
 from tests.actors.routing import Got, commons, got, hook, place, publish, reader, routed
 from tests.actors.world import World, running
+from tests.virtual import pass_time
 
 NAMES = ("ada", "ben", "cleo")
 ROUNDS = 3
@@ -92,7 +93,7 @@ async def filled(store: MemoryStore) -> dict[str, int]:
 async def end_of_log(world: World) -> None:
     """Wait until everything is routed, and so that its being routed is stored."""
     await routed(world)
-    await trio.sleep(2 * router.STORE_SECONDS)
+    await pass_time(2 * router.STORE_SECONDS)
 
 
 async def check(store: MemoryStore, *, counted: bool = True) -> None:

@@ -198,7 +198,7 @@ async def test_a_call_is_answered_after_stdin_has_closed_unless_the_server_is_ve
             await trio.sleep_forever()
         return b'{"jsonrpc":"2.0","id":"x","result":{}}'
 
-    talk.upstream.call = slow  # type: ignore[method-assign]
+    talk.upstream.call = slow  # type: ignore[method-assign]  # a server that is slow on virtual time
     assert [one["id"] for one in await talk.talk(message("ping", "x"), answered=False)] == ids
     assert talk.said == told
 

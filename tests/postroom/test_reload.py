@@ -192,7 +192,7 @@ def test_a_file_that_is_a_pipe_by_now_does_not_stop_the_server(reloading: Reload
 def test_every_setting_that_reloads_is_one_of_the_web_layer_or_of_the_composition_root() -> None:
     """What storage and the listening socket were made with cannot change; nobody would tell them."""
     web = {field.name for field in msgspec.structs.fields(WebOptions)}
-    elsewhere = {"log_format", "log_level", "mcp_inline_body_bytes"}
+    elsewhere = {"log_format", "log_level", "mcp_inline_body_bytes", "pull_max_batch"}
     for key, setting in BY_KEY.items():
         if setting.reloads:
             assert key in web | elsewhere or key.startswith("retention_"), key

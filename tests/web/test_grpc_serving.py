@@ -78,9 +78,19 @@ async def test_a_stopping_server_takes_no_calls_and_no_connections() -> None:
         await client.until(lambda: client.goodbye)
         with pytest.raises(OSError, match="connect"):
             await trio.open_tcp_stream("127.0.0.1", stack.port)
+        late = await client.begin(client.head(token=stack.token))
+        assert (await client.status(late))[0] == str(grpc.StatusCode.UNAVAILABLE.value[0])
         stack.pulling.gate.set()
         assert await client.status(first) == ("0", "")
         await client.until(lambda: client.closed)
+
+
+async def test_a_connection_that_comes_at_the_last_moment_does_not_hold_up_the_end() -> None:
+    for _ in range(10):
+        async with grpc_stack() as stack, await stack.raw():
+            stack.stopping.set()
+            with trio.fail_after(2):
+                await stack.ended.wait()
 
 
 async def test_the_end_leaves_nothing_and_says_nothing() -> None:
@@ -91,7 +101,8 @@ async def test_the_end_leaves_nothing_and_says_nothing() -> None:
             async with await stack.raw() as client:
                 await client.begin(client.head(token=stack.token))
                 stack.stopping.set()
-                await stack.ended.wait()
+                with trio.fail_after(4):
+                    await stack.ended.wait()
         assert trio.lowlevel.current_statistics().tasks_living < tasks
     assert [line for line in lines if line["log_level"] != "debug"] == []
 
@@ -178,10 +189,10 @@ async def test_who_watches_health_is_told_of_changes_and_of_the_end() -> None:
         assert await next_status() == NOT_SERVING
         stack.ready = True
         assert await next_status() == SERVING
-        stack.stopping.set()
-        assert await next_status() == NOT_SERVING
-        assert (await in_thread(lambda: next(watch))).code == "UNAVAILABLE"
         with trio.fail_after(0.9):  # watchers are not waited for
+            stack.stopping.set()
+            assert await next_status() == NOT_SERVING
+            assert (await in_thread(lambda: next(watch))).code == "UNAVAILABLE"
             await stack.ended.wait()
 
 

@@ -8,6 +8,7 @@ import pytest
 import trio
 import trio.testing
 
+from tests.virtual import pass_time
 from tests.wire.client import Reply
 from tests.wire.mail_scene import CLOSED, OPEN, Agent, mail_scene
 from tests.wire.test_pulls import tool
@@ -39,7 +40,7 @@ async def refused(agent: Agent, **changes: Any) -> tuple[int, str, str | None]:
 
 
 async def items(agent: Agent) -> list[Any]:
-    await trio.sleep(ROUTED_SECONDS)
+    await pass_time(ROUTED_SECONDS)
     page: list[Any] = (await agent.pull(since=0))["items"]
     return page
 

@@ -150,7 +150,7 @@ async def test_only_a_token_of_an_agent_has_an_inbox(
     async with mail_scene(tmp_path) as at:
         agent = await at.agent()
         for kind, inboxes in (("admin", None), ("agent", [OPEN])):
-            agent.headers = [await at.served.token(kind, inboxes)]  # type: ignore[arg-type]
+            agent.headers = [await at.served.token(kind, inboxes)]  # type: ignore[arg-type]  # the pairs are right together
             for method, path, body in CALLS:
                 reply = await agent.call(method, path, body)
                 assert (reply.status, reply.code) == (403, "permission_denied"), path

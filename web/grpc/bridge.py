@@ -22,7 +22,8 @@ class Bridge:
         self._nursery = nursery
 
     async def run(self, function: Callable[[Unpack[Given]], Awaitable[Value]], *given: *Given) -> Value:
-        """Run a function in trio and return what it returns; it must not raise, as an exception would be a cycle again.
+        """Run a function in trio and return what it returns. It must not raise: whoever waits could not be told
+        without making a cycle of it, so that would end the nursery.
 
         To be awaited in asyncio. When that is cancelled, so is the function, which may come to its end later.
         """
@@ -41,11 +42,7 @@ async def _carry(
     scope: trio.CancelScope,
     future: asyncio.Future[Value],
 ) -> None:
-    try:
-        with scope:
-            value = await function(*given)
-            if not future.done():
-                future.set_result(value)
-    finally:
-        if not future.done():  # the loop's end, or a bug: who waits must not wait for ever
-            future.cancel()
+    with scope:
+        value = await function(*given)
+        if not future.done():
+            future.set_result(value)

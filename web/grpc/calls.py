@@ -41,32 +41,36 @@ log = structlog.get_logger("postroom.grpc")
 
 
 class CallHandler(Handler):
-    """The calls of one connection."""
+    """The calls of one connection, `link`, which is taken away when it has ended: two that hold each other are a cycle,
+    and one that has lived for a while stays in memory until the collector's next full run, which may be never.
+    """
 
-    link: Link
+    link: Link | None = None
 
     def accept(self, stream: H2Stream, headers: Headers, release_stream: Callable[[], Any]) -> None:
         """Start a call."""
-        ours = cast(BoundStream, stream)
+        link, ours = cast(Link, self.link), cast(BoundStream, stream)
         timeout, kept = read_head(headers)
         ours.deadline = trio.current_time() + timeout
-        if self.link.leaving:
+        if link.leaving:
             ours.verdict = stopping_now()
-        self.link.idle_since = NEVER
+        link.idle_since = NEVER
         super().accept(stream, kept, release_stream)
         ours.task = self._tasks[stream]
-        ours.task.add_done_callback(partial(self._ended, ours, release_stream))
+        ours.task.add_done_callback(partial(self._ended, link, ours, release_stream))
 
     def _ended(
-        self, stream: BoundStream, release_stream: Callable[[], Any], task: asyncio.Task[None]
+        self, link: Link, stream: BoundStream, release_stream: Callable[[], Any], task: asyncio.Task[None]
     ) -> None:
-        """Let go of a call: also of one that was reset before its task had begun, which grpclib does not."""
+        """Let go of a call, at once, and also of one that was reset before its task had begun."""
         stream.task = None
-        if stream.id in self.link.processor.streams:
+        self._tasks.pop(stream, None)
+        self._cancelled.discard(task)
+        if stream.id in link.processor.streams:
             release_stream()
-        if not self.link.processor.streams:
-            self.link.idle_since = trio.current_time()
-            self.link.on_change()
+        if not link.processor.streams:
+            link.idle_since = trio.current_time()
+            link.on_change()
 
 
 def read_head(headers: Headers) -> tuple[float, Headers]:

@@ -53,9 +53,11 @@ class Links:
             await link.closed.wait()
         except OSError as error:  # it was gone before it was there
             log.debug("a connection could not be taken", reason=str(error))
-            sock.close()
         finally:
             link.abort()
+            handler.link = None
+            if not link.made:
+                sock.close()
             self.live.discard(link)
             self._http.others -= 1
             self._tell()

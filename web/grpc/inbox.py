@@ -12,7 +12,7 @@ from web.auth import Authenticator, Principal
 from web.decoding import from_object
 from web.errors import ApiError
 from web.grpc.bridge import Bridge
-from web.grpc.calls import Refused, refusal_of, stopping_now, too_late
+from web.grpc.calls import Refused, refusal_of, too_late
 from web.grpc.messages import arguments_of, response_of
 from web.grpc.postroom.v1.inbox_pb2 import PullInboxRequest, PullInboxResponse
 from web.grpc.statuses import Told, told
@@ -44,14 +44,11 @@ class InboxService:
         pulling: Pulls,
         authenticator: Authenticator,
         options: WebOptions,
-        *,
-        stopping: trio.Event,
         bridge: Bridge,
     ) -> None:
         self._pulling = pulling
         self._authenticator = authenticator
         self._options = options
-        self._stopping = stopping
         self._bridge = bridge
         self._proxies = TrustedProxies()
         self._trusted: tuple[str, ...] = ()
@@ -63,8 +60,6 @@ class InboxService:
     async def pull_inbox(self, stream: Stream[PullInboxRequest, PullInboxResponse]) -> None:
         """Answer one call. Runs on the asyncio loop; the token is looked at before the message."""
         caller = self._authenticate(stream)
-        if self._stopping.is_set():
-            raise stopping_now()
         if not self._options.read_api_enabled:
             raise ApiError("not_found", READ_API_OFF)
         request = await stream.recv_message()

@@ -59,7 +59,7 @@ async def serve_grpc(
             loop.set_exception_handler(note_failure)
             async with trio.open_nursery() as serving:
                 bridge = Bridge(serving)
-                inbox = InboxService(pulling, authenticator, options, stopping=stopping, bridge=bridge)
+                inbox = InboxService(pulling, authenticator, options, bridge)
                 health = HealthService((SERVICE,), ready, stopping)
                 methods = handlers(ServerReflection.extend([inbox, health]))
                 links = Links(loop, methods, options, connections)
@@ -74,6 +74,7 @@ async def serve_grpc(
                 await listener.aclose()
                 health.end()
                 await links.end()
+                serving.cancel_scope.cancel()  # a connection that came too late to be seen off
 
     async with listener:
         while not stopping.is_set():

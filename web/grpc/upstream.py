@@ -189,6 +189,11 @@ class Link(protocol.H2Protocol):
         self._transport: asyncio.Transport | None = None
 
     @property
+    def made(self) -> bool:
+        """Whether it has begun, and so owns its socket."""
+        return hasattr(self, "connection")
+
+    @property
     def streams(self) -> list[BoundStream]:
         """The calls under way."""
         return cast(list[BoundStream], list(self.processor.streams.values()))
