@@ -15,6 +15,7 @@ from storage.mail_records import AgentRecord
 from storage.records import BodyKind, InboxSettings, NewInbox, Verdict
 from tests.actors.drafts import draft
 from tests.actors.world import World
+from tests.virtual import pass_time
 
 LIMIT = 10_000
 
@@ -106,7 +107,7 @@ async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that other tasks bring about."""
     with trio.fail_after(5):
         while not condition():
-            await trio.lowlevel.checkpoint()
+            await pass_time(0.001)
 
 
 def webhook(text: str = "", event_type: str = "push") -> Draft:

@@ -21,7 +21,9 @@ from web.grpc.connections import Links
 from web.grpc.inbox import PULL_INBOX
 from web.grpc.postroom.v1 import inbox_pb2
 from web.grpc.upstream import Link
+from web.options import WebOptions
 from web.pulling import PullPage
+from web.upstream.connections import Connections
 
 SERVING, NOT_SERVING, UNKNOWN = (
     HealthCheckResponse.SERVING,
@@ -250,3 +252,30 @@ def test_the_generated_code_is_that_of_the_proto_file(tmp_path: Path) -> None:
     has = FileDescriptorProto()
     inbox_pb2.DESCRIPTOR.CopyToProto(has)
     assert has == wanted
+
+
+class Idle:
+    """What is asked of a connection to make room."""
+
+    def __init__(self, idle_since: float) -> None:
+        self.idle_since = idle_since
+        self.closed = False
+
+    def say_goodbye(self) -> None:
+        """It is told nothing."""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+async def test_room_is_made_by_the_connection_that_has_been_idle_longest() -> None:
+    now = trio.current_time()
+    newer, older, busy = Idle(now - 10), Idle(now - 20), Idle(float("inf"))
+    links = Links(None, {}, WebOptions(), Connections(WebOptions()))
+    links.live = {newer, older, busy}  # type: ignore[arg-type]  # what is asked of a connection
+    assert links.make_room()
+    assert (older.closed, newer.closed) == (True, False)
+    assert links.make_room()
+    assert newer.closed
+    assert not links.make_room()
+    assert not busy.closed

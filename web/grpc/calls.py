@@ -64,6 +64,8 @@ class CallHandler(Handler):
     ) -> None:
         """Let go of a call, at once, and also of one that was reset before its task had begun."""
         stream.task = None
+        if stream.wrapper is not None:
+            stream.wrapper._error = None  # which was raised, and holds the frame that holds the wrapper
         self._tasks.pop(stream, None)
         self._cancelled.discard(task)
         if stream.id in link.processor.streams:

@@ -1,6 +1,7 @@
 """grpclib's connection and stream, bounded and watched: what they let a stranger do to a server, and the remedies.
 
-Seen with grpclib 0.4.9, h2 4.4 and trio-asyncio 0.16. The tests are `tests/web/test_grpc_traps.py`.
+Seen with grpclib 0.4.9, h2 4.4 and trio-asyncio 0.16. The tests are `tests/web/test_grpc_traps.py`
+and `test_grpc_serving.py`, and `tests/live/test_grpc.py` for the log.
 
 | upstream | here |
 |---|---|
@@ -16,6 +17,7 @@ Seen with grpclib 0.4.9, h2 4.4 and trio-asyncio 0.16. The tests are `tests/web/
 | a stream that is reset before its task has begun is never released | `calls.CallHandler` does it |
 | a deadline that has passed already is an error of the application, with a trace in the log | `calls.guarded` |
 | the future of `trio_as_aio` is a cycle that holds the page | `bridge.Bridge` |
+| asyncio's transport holds a method of its own, and is a cycle | taken from it at its end |
 | grpclib keeps asyncio's own `current_task`, which from Python 3.12 on knows no loop of trio-asyncio | replaced |
 | on Python 3.12 and 3.13 importing trio-asyncio warns of a class that 3.14 has no more | imported here, in silence |
 | hpack logs every header at level debug, tokens too | `postroom.logs.QUIET_LOGGERS` |
@@ -79,7 +81,7 @@ H2_CONFIGURATION = H2Configuration(
 )
 """grpclib's own choice, but for the encoding."""
 
-__all__ = ["BoundStream", "Link", "bound", "note_failure", "open_loop"]
+__all__ = ["NEVER", "BoundStream", "Link", "bound", "note_failure", "open_loop"]
 
 log = structlog.get_logger("postroom.grpc")
 
@@ -247,6 +249,7 @@ class Link(protocol.H2Protocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         """End: calls under way are cancelled."""
         super().connection_lost(exc)
+        vars(self._transport).pop("_read_ready_cb", None)
         self._transport = None
         self.closed.set()
         self.on_change()
