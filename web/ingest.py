@@ -233,7 +233,7 @@ class Ingest:
             body_id=None,
             event_type=judgement.event_type,
             verified=VERDICTS[judgement.verified],
-            dedupe_key=_dedupe_key(judgement),
+            dedupe_key=_dedupe_key(judgement) if prepared.record.settings.dedupe_window_seconds else None,
         )
         if inline:
             return await self._service.append(prepared.record, draft, ticket)

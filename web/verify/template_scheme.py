@@ -9,7 +9,8 @@ from storage.records import Secret
 from storage.secret import SecretBytes
 from web.errors import invalid
 from web.verify.check import SchemeVerifier
-from web.verify.keys import Key, mac, make_key
+from web.verify.keys import Key, MacKey, mac, make_key
+from web.verify.lone import LoneVerifier, is_lone
 from web.verify.model import Verifier
 from web.verify.samples import Base, fill
 from web.verify.schemes import (
@@ -99,9 +100,12 @@ class TemplateScheme:
         """Return the templates with the secrets' keys."""
         templates = self.templates(options)
         keys = [keys_of(template, values_of(secrets)) for template in templates]
-        return SchemeVerifier(
+        general = SchemeVerifier(
             self._name, method_of(templates, keys), templates, always_reject=self._always_reject
         )
+        if is_lone(templates) and len(keys[0]) == 1 and isinstance(keys[0][0], MacKey):
+            return LoneVerifier(general, templates[0], keys[0][0])
+        return general
 
     def sign(self, options: Mapping[str, Any], secret: bytes, request: ToSign) -> Signed:
         """Sign by the first template whose key the secret is."""
