@@ -12,6 +12,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 ARGS ?=
+# Two processes, as there are two cores; the tests of one file stay together, because they may share a server.
+SIDE_BY_SIDE ?= -n 2 --dist loadfile
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help run test lint bench bench-quick soak clean environment
@@ -23,7 +25,7 @@ run: $(VENV)/run.stamp ## Start a server on 127.0.0.1:8025 (ARGS="--bind …" fo
 	@exec $(BIN)/postroom serve $(ARGS)
 
 test: environment ## Run the whole suite, linting included (ARGS="-k name" for less)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types and import directions
 	$(BIN)/ruff check .
@@ -40,7 +42,7 @@ bench-quick: environment ## The same with few rounds: a smoke test, not a measur
 soak: environment ## Kill and restart the server 50 times under load
 	@$(BIN)/python -m pytest tests/live -k kill --kill-rounds 50 $(ARGS)
 
-environment: $(VENV)/dev.stamp tests/node_modules/.stamp build/curl.stamp
+environment: $(VENV)/dev.stamp tests/node_modules/.stamp build/curl.stamp build/proxies.stamp
 
 clean: ## Remove what make has installed (not the data)
 	rm -rf $(VENV) tests/node_modules build
@@ -80,3 +82,12 @@ build/curl.stamp:
 	@command -v curl >/dev/null || { echo "Installing curl"; $(ROOT) apt-get update -qq; \
 	  $(ROOT) apt-get install -qq -y curl >/dev/null; } || { echo "Please install curl." >&2; exit 1; }
 	@mkdir -p build && touch $@
+
+# nginx and Caddy as Debian has them, unpacked and not installed: they are started by tests, and by nothing else.
+build/proxies.stamp:
+	@mkdir -p build/proxies
+	@if command -v apt-get >/dev/null; then echo "Fetching nginx and Caddy"; \
+	  cd build/proxies; apt-get download -qq nginx caddy 2>/dev/null || { $(ROOT) apt-get update -qq; \
+	  apt-get download -qq nginx caddy 2>/dev/null; }; for package in *.deb; do dpkg-deb -x "$$package" .; done; \
+	  rm -f ./*.deb; fi
+	@touch $@

@@ -4,6 +4,7 @@ An agent lives as long as its private inbox, and the two are made and deleted in
 are bound to it. A change is committed first and known in the same synchronous step that follows.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 
 import msgspec
@@ -59,7 +60,12 @@ class AgentBook:
         self._tokens = tokens
         self._by_id: dict[str, AgentRecord] = {}
         self._by_inbox: dict[int, AgentRecord] = {}
+        self._by_machine: defaultdict[str | None, dict[str, AgentRecord]] = defaultdict(dict)
         self._gone: list[Callable[[AgentRecord], None]] = []
+        self.has_machine: Callable[[str], bool] = lambda machine: True
+        self.settling = (
+            trio.Lock()
+        )  # held while an agent is made on a machine, and while a machine is deleted
         tokens.has_agent = self._by_id.__contains__
 
     async def load(self) -> None:
@@ -79,6 +85,11 @@ class AgentBook:
         """Return every agent, in the order of their ids."""
         return [self._by_id[agent_id] for agent_id in sorted(self._by_id)]
 
+    def on(self, machine: str) -> list[AgentRecord]:
+        """Return the agents of a machine, in the order of their ids."""
+        known = self._by_machine.get(machine, {})
+        return [known[agent_id] for agent_id in sorted(known)]
+
     def when_gone(self, hear: Callable[[AgentRecord], None]) -> None:
         """Have `hear` called, synchronously, with every agent that is deleted: its beacons are gone from the store."""
         self._gone.append(hear)
@@ -91,10 +102,21 @@ class AgentBook:
         machine: str | None = None,
         token: TokenRecord | None = None,
     ) -> AgentRecord:
-        """Make an agent, together with a token drafted for it. Raises `SlugTaken` when there is one of this id.
+        """Make an agent, together with a token drafted for it. Raises `SlugTaken` when there is one of this id, and
+        `Refusal("not_found")` when there is no such machine.
 
         Its inbox has the settings given, but never refuses a message (`actors.rules.delivering`).
         """
+        if machine is None:
+            return await self._create(agent_id, settings, None, token)
+        async with self.settling:
+            if not self.has_machine(machine):
+                raise Refusal("not_found", "There is no such machine.", "machine")
+            return await self._create(agent_id, settings, machine, token)
+
+    async def _create(
+        self, agent_id: str, settings: InboxSettings, machine: str | None, token: TokenRecord | None
+    ) -> AgentRecord:
         kept = msgspec.structs.replace(settings.retention, policy="drop_oldest")
         new = NewInbox(private_slug(agent_id), "agent", "", msgspec.structs.replace(settings, retention=kept))
         # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
@@ -111,7 +133,7 @@ class AgentBook:
 
         Raises `Refusal("not_found")`, and as `Registry.ask`.
         """
-        async with self._tokens.revoking(agent_id) as revoked:
+        async with self._tokens.revoking(agent=agent_id) as revoked:
             agent = self._by_id.get(agent_id)
             if agent is None:
                 raise Refusal("not_found", "There is no such agent.", "agent_id")
@@ -125,10 +147,12 @@ class AgentBook:
     def _take(self, agent: AgentRecord) -> None:
         self._by_id[agent.agent_id] = agent
         self._by_inbox[agent.inbox_id] = agent
+        self._by_machine[agent.machine][agent.agent_id] = agent
 
     def _forget(self, agent: AgentRecord) -> None:
         if self._by_inbox.pop(agent.inbox_id, None) is None:
             return
         del self._by_id[agent.agent_id]
+        del self._by_machine[agent.machine][agent.agent_id]
         for hear in self._gone:
             hear(agent)

@@ -1,4 +1,6 @@
-"""Units of beacons and of routing: placing and removing, forgetting what has expired, how far the log was routed."""
+"""Units of beacons and of routing: placing and removing, counting, forgetting what has expired, how far the log was
+routed.
+"""
 
 import msgspec
 
@@ -98,6 +100,19 @@ class DropExpired(msgspec.Struct, frozen=True):
         return [name for name in self.names if not any(one.name == name[1] for one in tx.beacons(name[0]))]
 
 
+class CountBrought(msgspec.Struct, frozen=True):
+    """Add to the counts of beacons what they brought outside of routing. One that is gone by now is left out."""
+
+    counted: tuple[Counted, ...]
+    lane: Lane = Lane.ANSWERS
+    cost: int = ADMIN_COST
+    grows: bool = False
+
+    def run(self, tx: Tx) -> None:
+        """Store them."""
+        _count(tx, self.counted)
+
+
 class Routed(msgspec.Struct, frozen=True):
     """Write down up to where the log was routed, together with what the beacons brought until there.
 
@@ -117,8 +132,12 @@ class Routed(msgspec.Struct, frozen=True):
     def run(self, tx: Tx) -> None:
         """Store it."""
         tx.routed(self.mid)
-        for (agent_id, name), day, delivered, overflow in self.counted:
-            tx.count_beacon(agent_id, name, day, delivered, overflow)
+        _count(tx, self.counted)
+
+
+def _count(tx: Tx, counted: tuple[Counted, ...]) -> None:
+    for (agent_id, name), day, delivered, overflow in counted:
+        tx.count_beacon(agent_id, name, day, delivered, overflow)
 
 
 def is_in_force(beacon: BeaconRecord, now_us: int) -> bool:

@@ -1,28 +1,31 @@
 """The beacon book: what agents do with their beacons. They place and remove them, and ask what one would have heard."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
 from actors.agents import AgentBook
+from actors.backfill import Backfill, Past
 from actors.beacon_units import BeaconPlaced, PlaceBeacon
-from actors.commands import Deliver, Refusal
+from actors.commands import Refusal
 from actors.in_force import InForce, spec_of
 from actors.lookback import LookBack
 from actors.options import ActorOptions
 from actors.registry import Registry
 from actors.rules.allowance import DAY_US
-from actors.rules.delivery import by_beacons, drafted
 from actors.rules.letters import Letter, kind_of
 from actors.rules.matching.beacons import Beacon, Spec, Unplaceable, beacon_of, objection, words_of
-from actors.rules.matching.common import Sample
+from actors.rules.matching.common import NO_SAMPLE, Sample
 from actors.rules.matching.judging import Judge
-from actors.rules.matching.scoring import Heard, Match
+from actors.rules.matching.weights import shown_weight
+from actors.rules.reach import Reach, leaves_out
 from actors.rules.scope import Scope, scope_of, seen_by
 from actors.tokens import TokenBook
+from actors.units import Reading
 from storage.errors import InboxGone
 from storage.mail_records import AgentRecord, BeaconRecord, Routable
-from storage.protocols import Log
+from storage.protocols import Log, Snapshot
+from storage.records import InboxListing
 
 SECOND_US = 1_000_000
 
@@ -34,7 +37,7 @@ TEST_MATCHES = 100
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A word of a beacon, and what it is worth among the words of all beacons."""
+    """A word of a beacon, and what it is worth beside the others: 1, or less for one that most messages have."""
 
     term: str
     idf: float
@@ -74,7 +77,7 @@ class PastMatch(msgspec.Struct, frozen=True):
 class _Found(msgspec.Struct, frozen=True):
     """What a beacon would have heard, newest first, and the terms of the newest messages that were looked at."""
 
-    matches: list[tuple[Letter, Match]]
+    matches: list[Past]
     sample: list[frozenset[str]]
 
 
@@ -92,12 +95,13 @@ class BeaconBook:
         look_back: LookBack | None = None,
     ) -> None:
         """`clock` gives µs since the epoch."""
-        self._registry = registry
+        self._store = store
         self._tokens = tokens
         self._options = options
         self._clock = clock
         self._look_back = look_back or LookBack(store, clock)
         self.in_force = InForce(store, agents, options, clock)
+        self._backfill = Backfill(registry, self.in_force, clock)
 
     async def place(
         self,
@@ -112,6 +116,9 @@ class BeaconBook:
         it would have heard.
 
         `visible`: the slugs that the caller may read, None for every webhook and topic inbox; nothing else is counted.
+        Which words are common is said by what the caller may read, too, without what the agent sent itself; and nothing
+        that others send keeps an agent from placing a beacon again that is about the same.
+
         Raises `Refusal`: `invalid_argument` for a beacon without meaning, or one of common words only; `conflict` when
         the agent has as many as it may have; `not_found` when it was deleted meanwhile. Raises as `Log.commit`, and as
         `Registry.ask` for the backfill: the beacon is in force then, and placing it again does the rest.
@@ -119,18 +126,20 @@ class BeaconBook:
         beacon = self._understood(agent, spec)
         newest = await self._look_back.newest()
         found = await self._before(beacon, newest, 0, seen_by(visible))
-        reason = objection(beacon, Sample.of(found.sample))
-        if reason is not None:
+        sample = NO_SAMPLE if self._is_about(agent, spec) else Sample.of(found.sample)
+        reason = objection(beacon, sample)
+        if reason is not None and not await self._narrows(beacon, self._routable(agent)):
             raise Refusal("invalid_argument", _sentence(reason), "about")
         placed = await self._place(agent, spec, ttl_seconds)
         backfilled = 0
         if backfill:
-            routable = scope_of(self._tokens.bound_to(agent.agent_id))
+            routable = self._routable(agent)
             later = await self._before(beacon, placed.last_mid, newest, routable)
             earlier = found
             if seen_by(visible) != routable:
                 earlier = await self._before(beacon, newest, 0, routable)
-            backfilled = await self._backfill(agent, [*later.matches, *earlier.matches][:backfill])
+            matches = [*later.matches, *earlier.matches][:backfill]
+            backfilled = await self._backfill.bring(agent, spec.name, matches)
         return Placed(spec.name, self._terms(beacon), len(found.matches), backfilled)
 
     async def remove(self, agent: AgentRecord, name: str) -> bool:
@@ -171,7 +180,7 @@ class BeaconBook:
         try:
             placed = await self.in_force.place(agent, unit)
         except InboxGone:
-            raise _no_agent() from None
+            raise Refusal("not_found", "There is no such agent.", "agent_id") from None
         if placed is None:
             raise Refusal("conflict", f"An agent may have {most:,} beacons; remove one first.", "name")
         return placed
@@ -184,39 +193,57 @@ class BeaconBook:
             raise Refusal("invalid_argument", _sentence(error.reason), error.field) from None
 
     async def _before(self, beacon: Beacon, newest: int, after: int, scope: Scope) -> _Found:
-        """Return what a beacon would have heard within a scope, from `newest` down to behind `after`."""
-        judge = Judge(beacon, self.in_force.index.weights)
+        """Return what a beacon would have heard within a scope, from `newest` down to behind `after`, without what has
+        expired and what its agent sent itself.
+        """
+        judge = Judge(beacon)
         found = _Found([], [])
+        now = self._clock()
+
+        def wanted(row: Routable) -> bool:
+            expired = row.expires_at is not None and row.expires_at <= now
+            return not expired and scope.covers(row.slug, row.kind) and _may_hear(beacon, row)
 
         def visit(letter: Letter) -> None:
-            match = None if letter.sender == beacon.agent_id else judge.hears(letter.input)
+            if letter.sender == beacon.agent_id:
+                return
+            match = judge.hears(letter.input)
             if match is not None:
                 found.matches.append((letter, match))
             if len(found.sample) < SAMPLE_MESSAGES:
                 found.sample.append(letter.input.terms)
 
-        await self._look_back.walk(
-            newest, after, lambda row: scope.covers(row.slug, row.kind) and _may_hear(beacon, row), visit
-        )
+        await self._look_back.walk(newest, after, wanted, visit)
         return found
 
-    async def _backfill(self, agent: AgentRecord, matches: Sequence[tuple[Letter, Match]]) -> int:
-        """Deliver past messages (given newest first); return how many the agent did not have."""
-        drafts = [drafted(letter.row, by_beacons(Heard(agent.agent_id, match))) for letter, match in matches]
-        if not drafts:
-            return 0
-        try:
-            seqs = await self._registry.ask(agent.inbox_id, Deliver(tuple(reversed(drafts))))
-        except InboxGone:
-            raise _no_agent() from None
-        return sum(seq is not None for seq in seqs)
+    def _is_about(self, agent: AgentRecord, spec: Spec) -> bool:
+        """Whether the agent's beacon of that name, as it is in force, is about the same."""
+        shown = self.find(agent, spec.name)
+        return shown is not None and shown.spec.about == spec.about
+
+    def _routable(self, agent: AgentRecord) -> Scope:
+        return scope_of(self._tokens.bound_to(agent.agent_id))
+
+    async def _narrows(self, beacon: Beacon, scope: Scope) -> bool:
+        """Whether the filters of a beacon leave something out of a scope."""
+        if not beacon.names_something:
+            return False
+
+        def look(snapshot: Snapshot) -> list[InboxListing]:
+            found = snapshot.inboxes(sorted(scope.slugs), "", len(scope.slugs))
+            if scope.everything:
+                found += snapshot.inboxes(None, "", len(beacon.inboxes) + 1)
+            return found
+
+        records = [listing.record for listing in await self._store.read(Reading(look))]
+        inboxes = {record.slug: record.kind for record in records if scope.covers(record.slug, record.kind)}
+        return leaves_out(beacon, Reach(inboxes, scope.everything))
 
     # -- showing -------------------------------------------------------------------------------------------------
     def _terms(self, beacon: Beacon | None) -> tuple[Term, ...]:
         if beacon is None:
             return ()
-        weights = self.in_force.index.weights
-        return tuple(Term(word.shown, weights.idf(word.term)) for word in words_of(beacon))
+        return tuple(Term(word.shown, shown_weight(word.term)) for word in words_of(beacon))
 
     def _shown(self, record: BeaconRecord) -> Shown:
         beacon = self.in_force.index.get((record.agent_id, record.name))
@@ -238,10 +265,6 @@ def _may_hear(beacon: Beacon, row: Routable) -> bool:
         and (not beacon.types or row.event_type in beacon.types)
         and (not beacon.kinds or kind_of(row) in beacon.kinds)
     )
-
-
-def _no_agent() -> Refusal:
-    return Refusal("not_found", "There is no such agent.", "agent_id")
 
 
 def _sentence(reason: str) -> str:

@@ -4,7 +4,7 @@ A command's outcome is the value named here, or an exception: `InboxGone`, a `Re
 of `actors.ask` (stopped, unknown, not stored).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,13 +15,28 @@ from storage.records import InboxRecord, InboxSettings, Secret, TokenRecord
 
 
 class Refusal(Exception):
-    """The rules refuse this command; nothing was changed. `code` is one of the wire's error codes."""
+    """The rules refuse this command; nothing was changed. `code` is one of the wire's error codes; `details` are told
+    beside the message, as JSON.
+    """
 
-    def __init__(self, code: str, message: str, field: str | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, field: str | None = None, details: Mapping[str, object] | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.field = field
+        self.details = details
+
+
+class Broadcast(msgspec.Struct, frozen=True, gc=False):
+    """To whom a broadcast goes: all agents of a machine that have not said farewell at the moment of the commit,
+    without the one that sends it. Beyond the first `most` of them, by their ids, agents are left out.
+    """
+
+    machine: str
+    sender: str | None = None
+    most: int = 1_000
 
 
 class Draft(msgspec.Struct, frozen=True, gc=False):
@@ -31,7 +46,8 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
 
     For mail: `delivery` is the delivery record of what is sent to the agent whose private inbox this is; after
     `expires_at` draining passes the message over; `recipients` are other inboxes that it is still to be delivered to,
-    which the router does. Whoever it is sent to gets a receipt.
+    which the router does. Whoever it is sent to gets a receipt. Of a `broadcast` they are found in the turn itself.
+    `log_of`: the inbox of the agent that sends it, whose list of what it sent the message is to stand in.
     """
 
     id: bytes
@@ -47,6 +63,8 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     delivery: bytes | None = None
     expires_at: int | None = None
     recipients: tuple[int, ...] = ()
+    broadcast: Broadcast | None = None
+    log_of: int | None = None
 
 
 class Once(msgspec.Struct, frozen=True, gc=False):
@@ -62,7 +80,8 @@ class Once(msgspec.Struct, frozen=True, gc=False):
 
 class Append(msgspec.Struct, frozen=True, gc=False):
     """Append a message, or recognise it as one seen within the window. Outcome: `Appended`, or
-    `Refusal("insufficient_storage")` when the inbox is at a limit and its policy is to refuse.
+    `Refusal("insufficient_storage")` when the inbox is at a limit and its policy is to refuse; a broadcast to nobody is
+    `Refusal("no_recipient")`.
 
     `ticket` is open until the sender has been answered; crowds are woken after that. `once`: the same request of the
     same sender is answered with the first one's place, in whatever inbox that is; another request with its key is
@@ -75,12 +94,24 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     once: Once | None = None
 
 
+class Skipped(msgspec.Struct, frozen=True, gc=False):
+    """An agent that a broadcast does not go to, and why: `gone` (it said farewell) or `limit` (too many others)."""
+
+    agent_id: str
+    reason: str
+
+
 class Appended(msgspec.Struct, frozen=True, gc=False):
-    """Where the message is: its own place, or the first one's when it was a duplicate."""
+    """Where the message is: its own place, or the first one's when it was a duplicate.
+
+    `recipients`, `skipped`: whom a broadcast goes to, by their ids, and whom not.
+    """
 
     id: bytes
     seq: int
     duplicate: bool
+    recipients: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
 
 
 class DeliveryDraft(msgspec.Struct, frozen=True, gc=False):
@@ -162,6 +193,40 @@ class AckedEach(msgspec.Struct, frozen=True):
     cursor: int
 
 
+class MarkServed(msgspec.Struct, frozen=True, gc=False):
+    """Mark messages as served to a reader. Outcome: a tuple of those seqs that nobody else has served or acknowledged
+    meanwhile, and that are still there: these alone may be shown. `Refusal("conflict")` if that leaves too many holes.
+
+    It is no acknowledgement: no cursor moves.
+    """
+
+    seqs: tuple[int, ...]
+    reader: str = SELF
+
+
+class AckIds(msgspec.Struct, frozen=True):
+    """Acknowledge messages by their ids. Outcome: `AckedIds`, or `Refusal("conflict")` if that leaves too many holes.
+
+    `visible` as in `Pull`: what its caller does not see is as unknown as what is not there.
+    """
+
+    ids: tuple[bytes, ...]
+    visible: frozenset[str] | None
+    reader: str = SELF
+
+
+class AckedIds(msgspec.Struct, frozen=True):
+    """What became of acknowledgements, by id, in the order asked: done now, done before, not in the inbox.
+
+    `cursor` as in `Pulled`.
+    """
+
+    acked: tuple[bytes, ...]
+    already: tuple[bytes, ...]
+    unknown: tuple[bytes, ...]
+    cursor: int
+
+
 class ChangeInbox(msgspec.Struct, frozen=True):
     """Apply a change to the settings in force at that moment. Outcome: the new `InboxRecord`.
 
@@ -192,7 +257,11 @@ class Purge(msgspec.Struct, frozen=True):
 
 
 class Erase(msgspec.Struct, frozen=True):
-    """Delete the content of one message; its seq stays used. Outcome: None; `Refusal("not_found")`."""
+    """Delete the content of one message; its seq stays used. Outcome: an empty tuple; `Refusal("not_found")`.
+
+    Nothing was changed when the outcome is not empty: it says in which inboxes, by their ids, the message stands, too,
+    and where there (its seq): each is for its own actor to erase, and this one comes last.
+    """
 
     seq: int
 
@@ -205,8 +274,8 @@ class Retain(msgspec.Struct, frozen=True):
 
 
 class DeleteInbox(msgspec.Struct, frozen=True):
-    """Delete the inbox, and an agent with its own one. Outcome: None. Every later command of the mailbox meets
-    `InboxGone`. `revoked`: tokens that go with it, as they are to be stored.
+    """Delete the inbox, and an agent or a machine with its own one. Outcome: None. Every later command of the mailbox
+    meets `InboxGone`. `revoked`: tokens that go with it, as they are to be stored.
     """
 
     revoked: tuple[TokenRecord, ...] = ()
@@ -218,6 +287,8 @@ Command = (
     | Pull
     | Served
     | AckEach
+    | MarkServed
+    | AckIds
     | ChangeInbox
     | PutSecret
     | DropSecret
@@ -229,9 +300,12 @@ Command = (
 Outcome = Any
 __all__ = [
     "AckEach",
+    "AckIds",
     "AckedEach",
+    "AckedIds",
     "Append",
     "Appended",
+    "Broadcast",
     "ChangeInbox",
     "Command",
     "DeleteInbox",
@@ -241,6 +315,7 @@ __all__ = [
     "DropSecret",
     "Erase",
     "InboxRecord",
+    "MarkServed",
     "Once",
     "Outcome",
     "Pull",
@@ -250,4 +325,5 @@ __all__ = [
     "Refusal",
     "Retain",
     "Served",
+    "Skipped",
 ]

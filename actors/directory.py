@@ -5,6 +5,7 @@ step that answers the administrator; so a change is in force for every request t
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from actors.units import Reading
 from storage.protocols import Log
@@ -21,6 +22,8 @@ class Directory:
         self._slug_of: dict[int, str] = {}
         # Counts changes, so that a read that was under way during one is answered but not remembered.
         self._changes = 0
+        self.on_put: Callable[[InboxRecord], None] = lambda record: None
+        """Is called in the same step with every record that was just committed."""
 
     async def find(self, slug: str) -> InboxRecord | None:
         """Return the live inbox of this slug, or None."""
@@ -40,6 +43,7 @@ class Directory:
         """Take a record that was just committed."""
         self._changes += 1
         self._remember(record)
+        self.on_put(record)
 
     def forget(self, inbox_id: int) -> None:
         """Drop an inbox that is gone (or asleep); the next find asks the store."""

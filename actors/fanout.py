@@ -19,7 +19,8 @@ from functools import partial
 
 import trio
 
-from actors.watchers import Watcher
+from actors.watchers import News, Watcher
+from storage.histogram import Histogram
 
 AT_ONCE = 4
 """Watchers that are woken without pacing: they cost the sender less than the pacing itself would."""
@@ -30,6 +31,9 @@ TICKET_SECONDS = 0.02
 IN_FLIGHT = 8
 """Woken watchers that may be under way at once. Fewer leave the core idle between them, more delay everybody else."""
 
+
+WAKE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+"""Bounds of what a wake-up takes: 1,000 on one inbox come to their end after half a second."""
 
 PACE_SECONDS = 0.05
 """A woken watcher that has not come to its end by then (its client does not read) loses its place to the next."""
@@ -58,10 +62,14 @@ class Ticket:
 
 
 class Fanout:
-    """The one task that wakes crowds, crowd after crowd, in the order of the commits."""
+    """The one task that wakes crowds, crowd after crowd, in the order of the commits.
+
+    `latency`: from the commit's being known to the moment that a watcher which slept runs, in seconds.
+    """
 
     def __init__(self) -> None:
-        self._crowds: deque[tuple[Sequence[Watcher], Sequence[Ticket]]] = deque()
+        self.latency = Histogram(WAKE_SECONDS)
+        self._crowds: deque[tuple[Sequence[Watcher], Sequence[Ticket], News]] = deque()
         self._work = trio.Event()
         self._in_flight: dict[int, float] = {}  # numbers of wake-ups and when they began, the oldest first
         self._wakeups = 0
@@ -70,11 +78,12 @@ class Fanout:
 
     def announce(self, watchers: Sequence[Watcher], tickets: Sequence[Ticket]) -> None:
         """Wake these watchers: a few at once, a crowd in good order. Synchronous; part of applying a commit."""
+        news = News(self.latency)
         if len(watchers) <= AT_ONCE or self.hurry:
             for watcher in watchers:
-                watcher.wake()
+                watcher.wake(news=news)
             return
-        self._crowds.append((watchers, tickets))
+        self._crowds.append((watchers, tickets, news))
         self._work.set()
 
     def rush(self) -> None:
@@ -92,7 +101,7 @@ class Fanout:
             while not self._crowds:
                 self._work = trio.Event()
                 await self._work.wait()
-            watchers, tickets = self._crowds.popleft()
+            watchers, tickets, news = self._crowds.popleft()
             with trio.move_on_after(TICKET_SECONDS):
                 for ticket in tickets:
                     await ticket.wait()
@@ -103,7 +112,7 @@ class Fanout:
                 await self._room()
                 self._wakeups += 1
                 self._in_flight[self._wakeups] = trio.current_time()
-                watcher.wake(partial(self._done, self._wakeups))
+                watcher.wake(partial(self._done, self._wakeups), news)
 
     async def _room(self) -> None:
         """Wait until another one may be woken. Those that take too long are not waited for, all of them at once: the

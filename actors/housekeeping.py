@@ -2,8 +2,8 @@
 
 It owns no decision about messages: purges, erasures and deletions were decided in an inbox's turn, and readers have
 not seen those rows since. It also forgets dedupe keys that are older than any window, and writes down when tokens were
-used. A slice that fails is logged and tried again at the next round: housekeeping never ends the process, and a
-degraded or full store is exactly when it must go on.
+used and agents were heard of. A slice that fails is logged and tried again at the next round: housekeeping never ends
+the process, and a degraded or full store is exactly when it must go on.
 """
 
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from actors.ask import InboxQuarantined, InboxStopped
 from actors.commands import Retain
 from actors.inbox import CommandFailed
 from actors.registry import Registry
+from actors.roster import Roster
 from actors.tokens import TokenBook
 from actors.units import Reading, SweepSlice
 from storage.errors import InboxGone, SecretUnreadable, StorageClosed, StorageError
@@ -38,6 +39,18 @@ DEDUPE_WINDOW_MAX_SECONDS = 7 * 86_400
 log = structlog.get_logger("postroom.housekeeping")
 
 
+class HousekeepingFigures:
+    """What was done since the start. `rounds` that came to their end, `failed` ones that did not; `rows` that were
+    swept; `last_round_at`: Unix time in seconds of the last round that came to its end, 0 for none.
+    """
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self.failed = 0
+        self.rows = 0
+        self.last_round_at = 0.0
+
+
 class Housekeeper:
     """Sweeps when nudged and once a minute, and calls inboxes whose oldest entry has come of age."""
 
@@ -49,9 +62,15 @@ class Housekeeper:
         clock: Callable[[], int],
         *,
         routing: bool = False,
+        roster: Roster | None = None,
     ) -> None:
-        """`clock` gives µs since the epoch. `routing`: there is a router, and what it has not come to yet stays."""
+        """`clock` gives µs since the epoch. `routing`: there is a router, and what it has not come to yet stays.
+        `roster`: whose presences are written down, once a minute at most.
+        """
+        self.figures = HousekeepingFigures()
         self._routing = routing
+        self._roster = roster
+        self._flush_at = 0.0
         self._store = store
         self._registry = registry
         self._tokens = tokens
@@ -71,14 +90,23 @@ class Housekeeper:
                 await self.call_due()
                 await self.sweep()
                 await self._tokens.flush_use()
+                await self._flush_roster()
+                self.figures.rounds += 1
+                self.figures.last_round_at = self._clock() / 1_000_000
             except StorageClosed:
                 return
             except StorageError as error:
+                self.figures.failed += 1
                 log.warning("housekeeping failed and will be tried again", error=type(error).__name__)
             with trio.move_on_after(HELD_SECONDS if nudged else ROUND_SECONDS):
                 await self._nudged.wait()
             nudged = self._nudged.is_set()
             self._nudged = trio.Event()
+
+    async def _flush_roster(self) -> None:
+        if self._roster is not None and trio.current_time() >= self._flush_at:
+            self._flush_at = trio.current_time() + ROUND_SECONDS
+            await self._roster.flush()
 
     async def call_due(self) -> int:
         """Have every inbox with entries past their age take a turn; return how many were called.
@@ -114,6 +142,7 @@ class Housekeeper:
                 SweepSlice(SLICE_ROWS, SLICE_BYTES, horizon, routed_only=self._routing)
             )
             rows += swept.rows
+            self.figures.rows += swept.rows
             if not swept.more:
                 return rows
 

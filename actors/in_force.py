@@ -2,6 +2,9 @@
 
 A change is committed first and known in the synchronous step that follows. Between the two the store has a beacon that
 the index has not: whoever matches messages calls `settled` after having read them, and then misses none.
+
+What a beacon brought today outlives it, in memory alone: one that is placed again under its name goes on from there, so
+removing it is no way around its daily limit. After a restart in between it begins anew.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,9 +15,16 @@ import structlog
 import trio
 
 from actors.agents import AgentBook
-from actors.beacon_units import BeaconPlaced, DropExpired, PlaceBeacon, RemoveBeacon, is_in_force
+from actors.beacon_units import (
+    BeaconPlaced,
+    CountBrought,
+    DropExpired,
+    PlaceBeacon,
+    RemoveBeacon,
+    is_in_force,
+)
 from actors.options import ActorOptions
-from actors.rules.allowance import Count, Tally
+from actors.rules.allowance import DAY_US, Count, Tally
 from actors.rules.matching.beacons import Beacon, Key, Spec, Unplaceable, beacon_of
 from actors.rules.matching.index import MatchIndex
 from actors.units import Reading
@@ -26,6 +36,11 @@ NOTHING = Count()
 
 LINGER_US = 10_000_000
 """How long an expired beacon stays: what came just before it expired may not be committed yet."""
+
+MOST_LEFT = 65_536
+"""Counts of the day that are kept of beacons that are gone: 20 MB. Each of them has brought something, so there are
+few; of more the oldest are forgotten.
+"""
 
 T = TypeVar("T")
 
@@ -49,6 +64,8 @@ class InForce:
         self._clock = clock
         self._records: dict[str, dict[str, BeaconRecord]] = {}
         self._counts: dict[Key, Count] = {}
+        self._left: dict[Key, None] = {}
+        self._left_on = 0
         self._changing = trio.Lock()
         self._committing: trio.Event | None = None
         self._doubtful: set[str] = set()
@@ -92,6 +109,11 @@ class InForce:
         async with self._changing:
             return await self._committed(agent, RemoveBeacon(*key), lambda _: self._forget(key))
 
+    async def keep(self, tally: Tally) -> None:
+        """Store what a tally added, which is in force already. Raises as `Log.commit`."""
+        if added := tally.added():
+            await self._store.commit(CountBrought(tuple(added)))
+
     # -- what the router needs ----------------------------------------------------------------------------------
     async def settled(self) -> None:
         """Return once every beacon whose placing has begun by now is in the index, or is not placed.
@@ -106,14 +128,8 @@ class InForce:
                 await self._read_again()
 
     def tally(self) -> Tally:
-        """Return a tally that goes on from the counts of the day."""
-        return Tally(self.count, self._options.beacon_deliveries_per_day)
-
-    def took(self, tally: Tally) -> None:
-        """Take the counts of a tally: what it counted is delivered."""
-        for key, count in tally.counts():
-            if key in self._counts:
-                self._counts[key] = count
+        """Return a tally that goes on from the counts of the day, and moves them."""
+        return Tally(self._counts, self._options.beacon_deliveries_per_day)
 
     def expired(self) -> Sequence[Key]:
         """Return the beacons that expired a while ago and are still here."""
@@ -163,6 +179,7 @@ class InForce:
         self._records.setdefault(record.agent_id, {})[record.name] = record
         count = Count(record.day, record.delivered, record.overflow)
         self._counts.setdefault((record.agent_id, record.name), count)
+        self._left.pop((record.agent_id, record.name), None)
 
     def _meaning(self, record: BeaconRecord) -> Beacon | None:
         """Return a stored beacon as it is matched; None when this version can make nothing of it."""
@@ -187,12 +204,35 @@ class InForce:
     def _forget(self, key: Key) -> None:
         agent_id, name = key
         records = self._records.get(agent_id, {})
-        records.pop(name, None)
+        there = records.pop(name, None)
         if not records:
             self._records.pop(agent_id, None)
-        self._counts.pop(key, None)
+        if there is not None:
+            self._leave(key)
         self.index.remove(key)
 
+    def _leave(self, key: Key) -> None:
+        """Let go of what a beacon that is gone has brought, but for what it brought today."""
+        day = self._clock() // DAY_US
+        if day != self._left_on:
+            for left in self._left:
+                del self._counts[left]
+            self._left.clear()
+            self._left_on = day
+        count = self._counts[key].on(day)
+        if not count.delivered and not count.overflow:
+            del self._counts[key]
+            return
+        self._left[key] = None
+        if len(self._left) > MOST_LEFT:
+            self._let_go(next(iter(self._left)))
+
+    def _let_go(self, key: Key) -> None:
+        del self._left[key], self._counts[key]
+
     def _forget_agent(self, agent: AgentRecord) -> None:
+        """Forget all of a deleted agent: another one of its name begins from nothing."""
         for name in self.names(agent.agent_id):
             self._forget((agent.agent_id, name))
+        for key in [key for key in self._left if key[0] == agent.agent_id]:
+            self._let_go(key)

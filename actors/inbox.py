@@ -50,10 +50,11 @@ class InboxActor:
         options: ActorOptions,
         live: Live,
         retire: Callable[["InboxActor"], None],
-        on_garbage: Callable[[], None],
+        on_garbage: Callable[[int], None],
     ) -> None:
         """`live` is what readers see of the inbox; this actor alone feeds it. `retire` takes this actor out of the
-        registry, synchronously. `on_garbage` is called after a change that left rows for the sweep.
+        registry, synchronously. `on_garbage` is called after a change that left rows for the sweep, with
+        the number of entries that retention has dropped.
         """
         self.inbox_id = inbox_id
         self.live = live
@@ -171,6 +172,7 @@ class InboxActor:
             if isinstance(error, OutcomeUnknown):
                 self._head = None  # the row decides, the next turn reads it
                 self.live.lost_track()
+                self.live.mail_came()
             self._more_to_drop = False
             _answer_all(batch, partial(type(error), *error.args))
             return True
@@ -218,7 +220,7 @@ class InboxActor:
             if isinstance(command, Append) and command.ticket is not None:
                 tickets.append(command.ticket)
         if result.dropped:
-            self._on_garbage()
+            self._on_garbage(result.aged)
         if head is not None:
             erased = [envelope.command.seq for envelope in batch if isinstance(envelope.command, Erase)]
             self.live.committed(head, result.entries, erased, tickets, result.deliveries)

@@ -19,14 +19,30 @@ class Live:
     `served_high`: how far the inbox's agent was served by looks whose note of it may still be on its way to the store.
     """
 
-    __slots__ = ("_fanout", "_on_messages", "ended", "served_high", "tail", "version", "watchers")
+    __slots__ = (
+        "_fanout",
+        "_on_messages",
+        "ended",
+        "mail_came",
+        "served_high",
+        "tail",
+        "version",
+        "watchers",
+    )
 
     def __init__(
-        self, budget: TailBudget, fanout: Fanout, on_messages: Callable[[], None] = lambda: None
+        self,
+        budget: TailBudget,
+        fanout: Fanout,
+        on_messages: Callable[[], None] = lambda: None,
+        mail_came: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_messages` is called when messages were, or may have been, stored that are at home here."""
+        """`on_messages` is called when messages were, or may have been, stored that are at home here; `mail_came`
+        after every commit that has added entries, whatever they are.
+        """
         self._fanout = fanout
         self._on_messages = on_messages
+        self.mail_came = mail_came
         self.tail = Tail(budget)
         self.watchers = Watchers()
         self.ended = False
@@ -53,6 +69,8 @@ class Live:
             self.tail.remove(seq)
         if entries:
             self._on_messages()
+        if entries or deliveries:
+            self.mail_came()
         if (entries or deliveries) and self.watchers:
             types = {entry.event_type for entry in entries}
             types.update(delivery.event_type for delivery in deliveries)

@@ -59,7 +59,9 @@ class Mail:
         machine: str | None = None,
         token: TokenRecord | None = None,
     ) -> AgentRecord:
-        """Make an agent, together with a token drafted for it. Raises `SlugTaken`."""
+        """Make an agent, together with a token drafted for it. Raises `SlugTaken`, and `Refusal("not_found")` when
+        there is no such machine.
+        """
         return await self.agents.create(agent_id, settings, machine=machine, token=token)
 
     async def delete_agent(self, agent_id: str) -> None:

@@ -26,9 +26,13 @@ class Portion:
         self.size = 0
 
     def may_hear(self, agent_id: str, row: Routable) -> bool:
-        """Whether a message may be routed to an agent."""
+        """Whether a message may be routed to an agent to whom it was not sent: `address` comes first."""
         hearer = self._hearer(agent_id)
-        return hearer is not None and hearer[1].covers(row.slug, row.kind)
+        if hearer is None:
+            return False
+        inbox_id, scope = hearer
+        outgoing = self.outbox.get(inbox_id)
+        return scope.covers(row.slug, row.kind) and not (outgoing and outgoing[-1].mid == row.mid)
 
     def deliver_to(self, agent_id: str, draft: DeliveryDraft) -> None:
         """Add a delivery to an agent that may hear of it."""

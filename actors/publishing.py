@@ -9,6 +9,7 @@ import difflib
 import os
 import time
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import msgspec
 
@@ -28,6 +29,9 @@ from storage.records import INLINE_BODY_BYTES, BodyKind, Verdict
 NEAR_NAMES = 3
 """Agents that are named to somebody who has misspelt one."""
 
+REQUEST_BYTES = 16
+"""Of a hash that tells one request from another of the same sender with the same key."""
+
 COMPARED_NAMES = 1_000
 """Names that a wrong one is compared with at most: about 20 ms."""
 
@@ -37,7 +41,8 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
     At most one of `to_agents` and `to_inbox` is given; without them it goes to `commons`. `expires_at` in µs since the
     epoch. `key` is the sender's own name for this request, `request` a hash of all that it asks for: the same two again
-    publish nothing. `ticket`: as in `actors.commands.Append`.
+    publish nothing. `ticket`: as in `actors.commands.Append`. `machines`: those, beside its sender's own one, whose agents
+    it may be sent to by name; an agent that is on none can be written to by all.
     """
 
     facts: bytes
@@ -51,6 +56,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes | None = None
     request: bytes = b""
     ticket: Ticket | None = None
+    machines: frozenset[str] = frozenset()
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -97,7 +103,7 @@ class Publishing:
         if len(publication.body) > INLINE_BODY_BYTES:
             raise Refusal("payload_too_large", f"A text has at most {INLINE_BODY_BYTES:,} bytes.", "text")
         if publication.to_agents:
-            home = self._to_agents(publication.to_agents)
+            home = self._to_agents(sender, publication.to_agents, publication.machines)
         else:
             home = await self._to_topic(publication.to_inbox)
         try:
@@ -106,7 +112,7 @@ class Publishing:
             raise Refusal("not_found", "Whom or what this was sent to was deleted.", "to") from None
         return Published(appended.id, home.slug, appended.seq, home.recipients, appended.duplicate)
 
-    def _to_agents(self, names: Sequence[str]) -> _Home:
+    def _to_agents(self, sender: AgentRecord, names: Sequence[str], machines: frozenset[str]) -> _Home:
         """Find the agents named, each once. Raises `Refusal` for the first that is not there."""
         wanted = tuple(dict.fromkeys(names))
         if len(wanted) > self._options.route_recipients:
@@ -115,8 +121,8 @@ class Publishing:
         found = []
         for name in wanted:
             agent = self._agents.get(name)
-            if agent is None:
-                raise Refusal("not_found", self._unknown(name), "to")
+            if agent is None or not (agent.machine in (None, sender.machine) or agent.machine in machines):
+                raise Refusal("not_found", self._unknown(sender, name), "to")
             found.append(agent)
         first, *others = found
         slug = private_slug(first.agent_id)
@@ -133,9 +139,11 @@ class Publishing:
             )
         return _Home(inbox.inbox_id, inbox.slug)
 
-    def _unknown(self, name: str) -> str:
-        """Say that there is no such agent, and which there are of a like name."""
-        known = [agent.agent_id for agent in self._agents.all()]
+    def _unknown(self, sender: AgentRecord, name: str) -> str:
+        """Say that there is no such agent, and which there are of a like name on the sender's own machine: whoever is
+        told of more can learn everybody's name by guessing.
+        """
+        known = [] if sender.machine is None else [one.agent_id for one in self._agents.on(sender.machine)]
         if len(known) > COMPARED_NAMES:
             known = [other for other in known if other[0] == name[0]][:COMPARED_NAMES]
         near = difflib.get_close_matches(name, known, n=NEAR_NAMES)
@@ -146,7 +154,7 @@ class Publishing:
 def _append(sender: AgentRecord, publication: Publication, home: _Home) -> Append:
     body = publication.body
     draft = Draft(
-        id=_new_id(),
+        id=new_id(),
         size=len(body),
         facts=publication.facts,
         said=publication.said,
@@ -160,10 +168,16 @@ def _append(sender: AgentRecord, publication: Publication, home: _Home) -> Appen
         recipients=home.others,
     )
     key = publication.key
-    once = None if key is None else Once(sender.inbox_id, key, publication.request)
+    once = None if key is None else Once(sender.inbox_id, key, _request(publication, home))
     return Append(draft, ticket=publication.ticket, once=once)
 
 
-def _new_id() -> bytes:
+def _request(publication: Publication, home: _Home) -> bytes:
+    """Return a hash of all that is asked for: names mean those who bear them now, not a later life of theirs."""
+    to = ",".join(map(str, (home.inbox_id, *home.others)))
+    return blake2b(publication.request + to.encode(), digest_size=REQUEST_BYTES).digest()
+
+
+def new_id() -> bytes:
     """Return a ULID: 48 bits of milliseconds, 80 random bits."""
     return (time.time_ns() // 1_000_000).to_bytes(6, "big") + os.urandom(10)

@@ -6,6 +6,7 @@ window may end early, before the row that would not fit: that one must not count
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -41,11 +42,11 @@ def look(reads: MailReads, inbox_id: int, call: Pull, reader: Reader, now_us: in
     limit = call.max_batch if call.limit is None else min(call.limit, call.max_batch)
     drain = reads.window(inbox_id, draining.floor(reader, call.since), limit, call.body_limit)
     scope = seen_by(call.visible)
-    rows = [Row(row.seq, row.score, _shown(row, scope, now_us)) for row in drain.rows]
+    rows = [Row(row.seq, row.score, shown(row, scope, now_us)) for row in drain.rows]
     served = [
         found for found, row in zip(drain.rows, rows, strict=True) if draining.serves(reader, call.since, row)
     ]
-    page, end = _page(reads, inbox_id, call, served)
+    page, end = page_of(reads, inbox_id, call, served)
     has_more = drain.has_more
     if end is not None:
         rows, has_more = [row for row in rows if row.seq < end], True
@@ -61,17 +62,20 @@ def pull(tx: MailChanges, inbox_id: int, call: Pull, now_us: int) -> Pulled:
     record, reader = reader_of(tx, inbox_id, call.reader)
     after = reader
     if call.ack is not None:
-        ahead = tx.seqs_after(inbox_id, reader.ack_cursor, call.max_batch)
+        # What was served may be acknowledged in any case; the rows ahead matter only for more than that.
+        late = call.ack > reader.served_high
+        ahead = tx.seqs_after(inbox_id, reader.ack_cursor, call.max_batch) if late else []
         after = draining.acknowledge(reader, call.ack, ahead, partial(tx.next_seq, inbox_id))
+        tx.mark_receipts_passed(inbox_id, reader.ack_cursor, after.ack_cursor, now_us)
     pulled, after = look(tx, inbox_id, call, after, now_us)
-    _put(tx, inbox_id, call.reader, record, reader, after)
+    put_reader(tx, inbox_id, call.reader, record, reader, after)
     return pulled
 
 
 def note_served(tx: MailChanges, inbox_id: int, name: str, high: int, latest_seq: int) -> None:
     """Store how far a reader has looked without a break."""
     record, reader = reader_of(tx, inbox_id, name)
-    _put(tx, inbox_id, name, record, reader, served_up_to(reader, min(high, latest_seq)))
+    put_reader(tx, inbox_id, name, record, reader, served_up_to(reader, min(high, latest_seq)))
 
 
 def served_up_to(reader: Reader, high: int) -> Reader:
@@ -79,7 +83,7 @@ def served_up_to(reader: Reader, high: int) -> Reader:
     return reader if high <= reader.served_high else msgspec.structs.replace(reader, served_high=high)
 
 
-def ack_each(tx: MailChanges, inbox_id: int, command: AckEach, head: Head) -> AckedEach:
+def ack_each(tx: MailChanges, inbox_id: int, command: AckEach, head: Head, now_us: int) -> AckedEach:
     """Acknowledge one by one. Raises `Refusal("conflict")`, which has changed nothing."""
     record, reader = reader_of(tx, inbox_id, command.reader)
     acked: list[int] = []
@@ -90,13 +94,10 @@ def ack_each(tx: MailChanges, inbox_id: int, command: AckEach, head: Head) -> Ac
             unknown.append(seq)
         else:
             (already if reader.has_acked(seq) else acked).append(seq)
-    try:
+    with refusing_holes():
         after = draining.acknowledge_each(reader, acked, partial(tx.next_seq, inbox_id))
-    except draining.TooManyRuns as refused:
-        raise Refusal(
-            "conflict", f"Too many messages are left out; acknowledge the oldest one first, {refused.oldest}."
-        ) from refused
-    _put(tx, inbox_id, command.reader, record, reader, after)
+    put_reader(tx, inbox_id, command.reader, record, reader, after)
+    tx.mark_receipts_acked(inbox_id, acked, now_us)
     return AckedEach(tuple(acked), tuple(already), tuple(unknown), after.ack_cursor)
 
 
@@ -104,17 +105,37 @@ def ack_each(tx: MailChanges, inbox_id: int, command: AckEach, head: Head) -> Ac
 def reader_of(reads: MailReads, inbox_id: int, name: str) -> tuple[ReaderRecord, Reader]:
     """Return a reader as stored and as the rules know it; one that is not there has read nothing."""
     record = reads.reader(inbox_id, name) or ReaderRecord()
-    runs = tuple(Run(low, high) for low, high in record.acked)
-    return record, Reader(record.ack_cursor, record.served_high, runs)
+    acked = tuple(Run(low, high) for low, high in record.acked)
+    served = tuple(Run(low, high) for low, high in record.served)
+    return record, Reader(record.ack_cursor, record.served_high, acked, served)
 
 
-def _put(
+def put_reader(
     tx: MailChanges, inbox_id: int, name: str, record: ReaderRecord, before: Reader, after: Reader
 ) -> None:
+    """Store a reader if it has changed. `record`: as it was stored before."""
     if after == before:
         return
-    acked = tuple((run.low, run.high) for run in after.acked)
-    tx.put_reader(inbox_id, name, ReaderRecord(after.ack_cursor, after.served_high, record.start_seq, acked))
+    changed = ReaderRecord(
+        after.ack_cursor, after.served_high, record.start_seq, as_pairs(after.acked), as_pairs(after.served)
+    )
+    tx.put_reader(inbox_id, name, changed)
+
+
+def as_pairs(runs: Sequence[Run]) -> tuple[tuple[int, int], ...]:
+    """Return runs as the store has them."""
+    return tuple((run.low, run.high) for run in runs)
+
+
+@contextmanager
+def refusing_holes() -> Iterator[None]:
+    """Refuse what leaves a reader with too many holes. Raises `Refusal("conflict")`."""
+    try:
+        yield
+    except draining.TooManyRuns as refused:
+        raise Refusal(
+            "conflict", f"Too many messages are left out; acknowledge the oldest one first, {refused.oldest}."
+        ) from refused
 
 
 # -- rows in order ------------------------------------------------------------------------------------------
@@ -150,7 +171,7 @@ def span(reads: MailReads, inbox_id: int, after: int, sight: Sight, now_us: int)
         drain = reads.window(inbox_id, through, step, sight.body_limit)
         for row in drain.rows:
             through = row.seq
-            if _shown(row, scope, now_us):
+            if shown(row, scope, now_us):
                 found.append(row)
                 if len(found) == sight.limit:
                     break
@@ -159,7 +180,7 @@ def span(reads: MailReads, inbox_id: int, after: int, sight: Sight, now_us: int)
         more = drain.has_more or through < last
         if not more or len(found) == sight.limit or scanned >= SCAN_ROWS:
             break
-    page, end = _page(reads, inbox_id, sight, found)
+    page, end = page_of(reads, inbox_id, sight, found)
     if end is None:
         return Span(drain.head, page, through, more)
     return Span(drain.head, page, page[-1].seq, True)
@@ -186,18 +207,14 @@ def replay(reads: MailReads, inbox_id: int, after_us: int, sight: Sight, now_us:
 
 
 # -- both ---------------------------------------------------------------------------------------------------
-def _shown(row: DrainRow, scope: Scope, now_us: int) -> bool:
+def shown(row: DrainRow, scope: Scope, now_us: int) -> bool:
     """Whether a reader sees a row: it is its own mail or comes from an inbox in its scope, and has not expired."""
     if row.expires_at is not None and row.expires_at <= now_us:
         return False
-    if row.own:
-        return True
-    return (
-        row.origin is not None and row.origin_kind is not None and scope.covers(row.origin, row.origin_kind)
-    )
+    return row.own or scope.sees(row.origin, row.origin_kind)
 
 
-def _page(
+def page_of(
     reads: MailReads, inbox_id: int, sight: Pull | Sight, served: Sequence[DrainRow]
 ) -> tuple[list[Delivered], int | None]:
     """Return the content of those rows that fit into a page, and the seq of the first one that does not."""

@@ -8,6 +8,8 @@ Actors never ask actors: only the web façade and the router ask. So there are n
 """
 
 from collections.abc import Callable
+from contextvars import Context, copy_context
+from functools import partial
 from typing import Any
 
 import structlog
@@ -43,6 +45,7 @@ class Registry:
         self._crashes: dict[int, RestartBudget] = {}
         self._quarantined: set[int] = set()
         self._nursery: trio.Nursery | None = None
+        self._context = Context()
         self._closing = trio.Event()
         self._ended = trio.Event()  # set whenever an actor has ended
         self.tails = TailBudget(options.tail_bytes, options.tail_body_bytes)
@@ -50,7 +53,9 @@ class Registry:
         self.watching_ended = False
         self.on_garbage: Callable[[], None] = lambda: None
         self.on_messages: Callable[[], None] = lambda: None
+        self.on_mail: Callable[[int], None] = lambda inbox_id: None
         self.restarts = 0
+        self.aged = 0  # entries that retention has dropped
         self.peak_mailbox = 0
 
     @property
@@ -72,6 +77,7 @@ class Registry:
         """Hold the actors until `close`; returns when each has finished its last turn."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
+            self._context = copy_context()
             await nursery.start(self.fanout.run)
             task_status.started()
             await self._closing.wait()
@@ -167,23 +173,28 @@ class Registry:
                 self._store,
                 self._directory,
                 self._options,
-                Live(self.tails, self.fanout, self._messages),
+                Live(self.tails, self.fanout, self._messages, partial(self._mail, inbox_id)),
                 self._forget,
                 self._garbage,
             )
             self._actors[inbox_id] = actor
-            self._nursery.start_soon(self._supervise, actor)
+            # Not in the context of the request that happens to start it: it lives on, and serves others.
+            self._context.copy().run(self._nursery.start_soon, self._supervise, actor)
         return actor
 
     def _forget(self, actor: InboxActor) -> None:
         if self._actors.get(actor.inbox_id) is actor:
             del self._actors[actor.inbox_id]
 
-    def _garbage(self) -> None:
+    def _garbage(self, aged: int) -> None:
+        self.aged += aged
         self.on_garbage()
 
     def _messages(self) -> None:
         self.on_messages()
+
+    def _mail(self, inbox_id: int) -> None:
+        self.on_mail(inbox_id)
 
     async def _supervise(self, actor: InboxActor) -> None:
         """Run an actor to its end, whatever that is. An inbox that keeps failing ends alone, not with the others."""

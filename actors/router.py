@@ -52,6 +52,11 @@ about who hears of the first.
 STORE_SECONDS = 1.0
 """How far the stored cursor may lag: a commit a second while messages come, that much to route again after a crash."""
 
+FIRST_STORE_SECONDS = 0.05
+"""How far it may lag after a start; then twice as far each time, up to `STORE_SECONDS`. So also a short life stores
+about half of what it has routed: a server that is killed again and again must not begin at the same place for ever.
+"""
+
 ROUND_SECONDS = 60.0
 """Without being woken, look once a minute: something may be stored whose outcome nobody was told."""
 
@@ -101,6 +106,7 @@ class Router:
         self._overflow = 0
         self._counted: dict[tuple[Key, int], tuple[int, int]] = {}
         self._store_at = inf
+        self._store_after = min(FIRST_STORE_SECONDS, STORE_SECONDS)
         self._round_at = 0.0
 
     def nudge(self) -> None:
@@ -209,13 +215,12 @@ class Router:
     async def _finish(self, portion: Portion, through: int) -> None:
         """Deliver a portion, and move the cursor in the step that follows."""
         await self._dispatch.deliver(portion.outbox)
-        self._beacons.took(portion.tally)
         self._overflow += portion.tally.overflow
         for key, day, delivered, overflow in portion.tally.added():
             before = self._counted.get((key, day), (0, 0))
             self._counted[key, day] = (before[0] + delivered, before[1] + overflow)
         self._cursor = through
-        self._store_at = min(self._store_at, trio.current_time() + STORE_SECONDS)
+        self._store_at = min(self._store_at, trio.current_time() + self._store_after)
 
     async def _deliver_left_behind(self) -> None:
         """Deliver what was sent to somebody and stands behind the cursor: a restored copy begins with its whole log
@@ -270,6 +275,7 @@ class Router:
                 self._took(counted)
                 self._stored = cursor
         self._store_at = inf
+        self._store_after = min(2 * self._store_after, STORE_SECONDS)
 
     def _took(self, counted: Iterable[tuple[tuple[Key, int], tuple[int, int]]]) -> None:
         """Take off what was handed to the store."""

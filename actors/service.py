@@ -6,6 +6,8 @@ are looks. Exceptions: `storage.errors` (not stored, unknown, busy), `InboxGone`
 """
 
 import io
+import time
+from contextlib import suppress
 
 import trio
 
@@ -20,11 +22,13 @@ from actors.commands import (
     Erase,
     Purge,
     PutSecret,
+    Refusal,
 )
 from actors.directory import Directory
 from actors.fanout import Ticket
 from actors.feed import Feed
 from actors.mail import Mail
+from actors.mesh import Mesh
 from actors.publishing import Publishing
 from actors.registry import Registry
 from actors.router import Router
@@ -32,7 +36,8 @@ from actors.tail import TailEntry
 from actors.tokens import TokenBook
 from actors.units import CreateInbox, DiscardBody, Reading, StagePiece
 from actors.watchers import Watcher
-from storage.errors import StorageError
+from storage.errors import InboxGone, StorageError
+from storage.histogram import Histogram
 from storage.protocols import Log, Snapshot
 from storage.records import (
     CHUNK_BYTES,
@@ -45,13 +50,22 @@ from storage.records import (
     StoredMessage,
     TokenRecord,
 )
+from storage.search_records import SearchPage, SearchQuery
 
 DISCARD_SECONDS = 1.0
 """How long an aborted upload may take over dropping its staged pieces; the next start sweeps what is left."""
 
+ANSWER_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+"""Bounds of what one takes that somebody waits for: storing a message, reading a page."""
+
 
 class Service:
-    """Inboxes, messages and tokens, for callers that know nothing of actors or storage."""
+    """Inboxes, messages and tokens, for callers that know nothing of actors or storage.
+
+    It keeps, for all its callers together, what they have waited for, in seconds: `append_seconds` until a received
+    message was durable, `page_seconds` and `pull_seconds` until a page was ready to be sent. The latter two are counted
+    by whoever makes the pages.
+    """
 
     def __init__(
         self,
@@ -63,6 +77,7 @@ class Service:
         beacons: BeaconBook,
         publishing: Publishing,
         router: Router,
+        mesh: Mesh,
     ) -> None:
         self._log = log
         self._registry = registry
@@ -71,7 +86,11 @@ class Service:
         self.mail = mail
         self.beacons = beacons
         self.publishing = publishing
+        self.mesh = mesh
         self._router = router
+        self.append_seconds = Histogram(ANSWER_SECONDS)
+        self.page_seconds = Histogram(ANSWER_SECONDS)
+        self.pull_seconds = Histogram(ANSWER_SECONDS)
 
     @property
     def log(self) -> Log:
@@ -110,8 +129,10 @@ class Service:
 
         Whoever has sent the answer closes the `ticket`; a crowd of waiters is woken after that.
         """
+        began = time.perf_counter()
         window_us = inbox.settings.dedupe_window_seconds * 1_000_000
         outcome: Appended = await self._registry.ask(inbox.inbox_id, Append(draft, window_us, ticket))
+        self.append_seconds.add(time.perf_counter() - began)
         return outcome
 
     async def stage_body(self, source: io.BufferedIOBase) -> int:
@@ -163,6 +184,12 @@ class Service:
         """Return one message, None when it is not (or no longer) there. Raises `InboxGone`, `ReadersBusy`."""
         return await self._log.read(Reading(lambda snapshot: snapshot.message(inbox_id, seq, body_limit)))
 
+    async def search(self, query: SearchQuery) -> SearchPage:
+        """Return what a search finds in a bounded time, as `SearchReads.search` says. Raises `InboxGone`,
+        `ReadersBusy`.
+        """
+        return await self._log.read(Reading(lambda snapshot: snapshot.search(query), slow=True))
+
     async def large_body(self, body_id: int, size: int) -> tuple[bytes, bool]:
         """Return a whole large body and whether it is strict JSON. Raises `BodyGone`."""
 
@@ -198,13 +225,21 @@ class Service:
         return dropped
 
     async def erase(self, inbox_id: int, seq: int) -> None:
-        """Delete one message's content. Raises `Refusal("not_found")`."""
-        await self._registry.ask(inbox_id, Erase(seq))
+        """Delete one message's content, also where it was delivered to. Raises `Refusal("not_found")`."""
+        while copies := await self._registry.ask(inbox_id, Erase(seq)):
+            for other, at in copies:
+                with suppress(InboxGone, Refusal):  # gone meanwhile
+                    await self._registry.ask(other, Erase(at))
 
     async def delete_inbox(self, inbox_id: int) -> None:
-        """Delete an inbox, with an agent's own one the agent too. Raises `InboxGone` when somebody else was faster."""
+        """Delete an inbox, with an agent's or a machine's own one the agent or the machine too. Raises `InboxGone` when
+        somebody else was faster.
+        """
         agent = self.mail.agents.of_inbox(inbox_id)
+        machine = self.mesh.machines.of_inbox(inbox_id)
         if agent is not None:
             await self.mail.delete_agent(agent.agent_id)
-            return
-        await self._registry.ask(inbox_id, DeleteInbox())
+        elif machine is not None:
+            await self.mesh.machines.delete(machine.name)
+        else:
+            await self._registry.ask(inbox_id, DeleteInbox())

@@ -55,6 +55,7 @@ class TokenBook:
         self._watchers: dict[str, set[Watcher]] = {}
         self._changing = trio.Lock()
         self.has_agent: Callable[[str], bool] = lambda agent_id: True
+        self.has_machine: Callable[[str], bool] = lambda machine: True
 
     async def load(self) -> None:
         """Read every token from the store; called once, before the first request."""
@@ -99,12 +100,15 @@ class TokenBook:
         *,
         inboxes: Iterable[str] | None,
         agent: str | None = None,
+        machine: str | None = None,
+        machines: Iterable[str] = (),
         name: str | None = None,
         expires_at: int | None = None,
     ) -> tuple[TokenRecord, str]:
         """Return a new token with its text, neither stored nor valid yet. The text is kept nowhere.
 
-        `inboxes` None means all webhook and topic inboxes. `agent`: the agent that it is bound to.
+        `inboxes` None means all webhook and topic inboxes. `agent`: the agent that it is bound to. `machine`: the one
+        for whose agents it acts. `machines`: others that it reaches.
         """
         text = mint(kind)
         token = TokenRecord(
@@ -113,6 +117,8 @@ class TokenBook:
             kind=kind,
             inboxes=None if inboxes is None else tuple(inboxes),
             agent=agent,
+            machine=machine,
+            machines=tuple(machines),
             name=name,
             created_at=self._clock(),
             expires_at=expires_at,
@@ -121,11 +127,13 @@ class TokenBook:
 
     async def create(self, token: TokenRecord) -> None:
         """Store a drafted token; it is valid from here on. Raises `Refusal("not_found")` when it is bound to an agent
-        that does not exist, and as `Log.commit`.
+        or a machine that does not exist, and as `Log.commit`.
         """
         async with self._changing:
             if token.agent is not None and not self.has_agent(token.agent):
                 raise Refusal("not_found", "There is no such agent.", "agent")
+            if token.machine is not None and not self.has_machine(token.machine):
+                raise Refusal("not_found", "There is no such machine.", "machine")
             await self._commit(token)
 
     def took(self, token: TokenRecord) -> None:
@@ -153,16 +161,19 @@ class TokenBook:
             await self._commit(msgspec.structs.replace(token, revoked_at=self._clock()))
 
     @asynccontextmanager
-    async def revoking(self, agent_id: str) -> AsyncIterator[tuple[TokenRecord, ...]]:
-        """Revoke the tokens of an agent that is being deleted: they are given as they are to be stored, by what is done
-        inside, and count from its end. Nothing changes when that raises.
+    async def revoking(
+        self, *, agent: str | None = None, machine: str | None = None
+    ) -> AsyncIterator[tuple[TokenRecord, ...]]:
+        """Revoke the tokens of an agent or a machine that is being deleted: they are given as they are to be stored, by
+        what is done inside, and count from its end. Nothing changes when that raises.
         """
         async with self._changing:
             now = self._clock()
             revoked = tuple(
                 msgspec.structs.replace(token, revoked_at=now)
                 for token in self._by_id.values()
-                if token.agent == agent_id
+                if (agent is not None and token.agent == agent)
+                or (machine is not None and token.machine == machine)
             )
             # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
             with trio.CancelScope(shield=True):

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from actors import pulling
+from actors import pulling, serving
 from actors.commands import (
     AckEach,
+    AckIds,
     Append,
     ChangeInbox,
     Command,
@@ -20,6 +21,7 @@ from actors.commands import (
     Deliver,
     DropSecret,
     Erase,
+    MarkServed,
     Pull,
     Purge,
     PutSecret,
@@ -48,8 +50,8 @@ class TurnResult(msgspec.Struct, frozen=True):
     messages that are at home here, and `deliveries`.
 
     `head` is None when the inbox was deleted by this turn. `record` is set when name, settings or secrets changed.
-    `retention` is the one in force after it. `dropped`: rows were left for the sweep; `more`: another turn has more to
-    drop, whether or not commands come.
+    `retention` is the one in force after it. `dropped`: rows were left for the sweep; `aged`: entries that retention
+    has dropped; `more`: another turn has more to drop, whether or not commands come.
     """
 
     head: Head | None
@@ -60,6 +62,7 @@ class TurnResult(msgspec.Struct, frozen=True):
     dropped: bool = False
     more: bool = False
     deliveries: Sequence[NewDelivery] = ()
+    aged: int = 0
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -110,6 +113,7 @@ class Turn(msgspec.Struct, frozen=True):
             work.left_rows,
             more,
             work.deliveries,
+            work.aged,
         )
 
 
@@ -160,6 +164,7 @@ class _Work:
         self.entries: list[NewEntry] = []
         self.deliveries: list[NewDelivery] = []
         self.record_changed = False
+        self.aged = 0
 
     def perform(self, run: list[Command]) -> None:
         if self.head is None:  # deleted by an earlier command of this very turn
@@ -183,13 +188,21 @@ class _Work:
         onces = {(once.sender, once.key) for command in appends if (once := command.once) is not None}
         found = {of: self.tx.sent(*of) for of in onces} if onces else {}
         sent = {of: answer for of, answer in found.items() if answer is not None}
-        plan = append.decide(head, seen, appends, self.tx.now(), self.retention, sent, self.inbox_id)
+        machines = {to.machine for command in appends if (to := command.draft.broadcast) is not None}
+        rosters = {machine: self.tx.machine_agents(machine) for machine in machines}
+        now = self.tx.now()
+        plan = append.decide(head, seen, appends, now, self.retention, sent, self.inbox_id, rosters)
         if plan.entries:
             mids = self.tx.append(self.inbox_id, head.epoch, plan.entries)
             if plan.remember:
                 self.tx.remember(self.inbox_id, plan.remember)
             for place, recipients in plan.recipients:
                 self.tx.add_recipients(mids[place], recipients)
+            for place, sender in plan.logged:
+                one = plan.entries[place]
+                self.tx.remember_sent_log(
+                    sender, one.id, mids[place], one.received_at, one.event_type, one.expires_at
+                )
             for (sender, key), answer in plan.sent:
                 self.tx.remember_sent(sender, key, answer)
             self.head = plan.head
@@ -224,6 +237,7 @@ class _Work:
         if drop.rows:
             self.tx.drop_before(self.inbox_id, drop.head.first_seq)
             self.left_rows = True
+            self.aged = drop.rows
         return drop.more
 
     def _one(self, head: Head, command: Command) -> Any:
@@ -237,10 +251,16 @@ class _Work:
             case Served(high, reader):
                 return pulling.note_served(tx, inbox_id, reader, high, head.latest_seq)
             case AckEach():
-                return pulling.ack_each(tx, inbox_id, command, head)
+                return pulling.ack_each(tx, inbox_id, command, head, tx.now())
+            case MarkServed():
+                return serving.mark_served(tx, inbox_id, command, tx.now())
+            case AckIds():
+                return serving.ack_ids(tx, inbox_id, command, tx.now())
             case ChangeInbox(change):
-                name, settings = change(tx.inbox(inbox_id))
+                before = tx.inbox(inbox_id)
+                name, settings = change(before)
                 tx.change_inbox(inbox_id, name, settings)
+                self.left_rows |= before.settings.search and not settings.search
                 self.record_changed = True
                 self._retain(head, settings.retention)
                 return tx.inbox(inbox_id)
@@ -260,12 +280,15 @@ class _Work:
                 self.left_rows = True
                 return head.live_rows
             case Erase(seq):
-                size = tx.erase(inbox_id, seq) if seq >= head.first_seq else None
+                kept = seq >= head.first_seq  # a refusal must leave what was delivered elsewhere as it is
+                if kept and (copies := tx.copies(inbox_id, seq)):
+                    return tuple(copies)
+                size = tx.erase(inbox_id, seq) if kept else None
                 if size is None:
                     raise Refusal("not_found", "There is no message with this seq.", "seq")
                 self.head = dropping.erased(head, size)
                 self.left_rows = True
-                return None
+                return ()
             case Retain():
                 return None  # every turn lets go of what is too much at its end
             case DeleteInbox(revoked):

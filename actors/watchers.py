@@ -11,13 +11,31 @@ looks up itself. It may watch several inboxes at once. The flag is the whole pro
 synchronous and owned by the event loop; nothing here knows about time, slots or HTTP.
 """
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Literal
 
 import trio
 
+from storage.histogram import Histogram
+
 Ending = Literal["deleted", "revoked", "shutdown", "cancelled"]
 """Why there is nothing more to wait for: the inbox, the caller's token, the server, or the caller itself."""
+
+
+class News:
+    """Something that was announced to sleeping watchers. `heard` counts how long it took until one of them ran."""
+
+    __slots__ = ("_announced_at", "_latency")
+
+    def __init__(self, latency: Histogram) -> None:
+        """`latency` is in seconds."""
+        self._announced_at = time.perf_counter()
+        self._latency = latency
+
+    def heard(self) -> None:
+        """Say that a watcher which slept is awake."""
+        self._latency.add(time.perf_counter() - self._announced_at)
 
 
 class Watcher:
@@ -27,7 +45,7 @@ class Watcher:
     when the watcher parks again or is closed; whoever paces wake-ups is told so.
     """
 
-    __slots__ = ("_closed", "_flag", "_release", "_task", "ended", "rescoped", "types")
+    __slots__ = ("_closed", "_flag", "_news", "_release", "_task", "ended", "rescoped", "types")
 
     def __init__(self, types: Iterable[str] = ()) -> None:
         self.types: frozenset[str] | None = frozenset(types) or None
@@ -37,6 +55,7 @@ class Watcher:
         self._flag = False
         self._task: trio.lowlevel.Task | None = None
         self._release: Callable[[], None] | None = None
+        self._news: News | None = None
 
     @property
     def parked(self) -> bool:
@@ -47,8 +66,10 @@ class Watcher:
         """Lower the flag. Call it before looking, never after."""
         self._flag = False
 
-    def wake(self, release: Callable[[], None] | None = None) -> None:
-        """Raise the flag. `release` is called once, when this wake-up has been dealt with."""
+    def wake(self, release: Callable[[], None] | None = None, news: News | None = None) -> None:
+        """Raise the flag. `release` is called once, when this wake-up has been dealt with; `news` hears of it when it
+        has ended a sleep.
+        """
         if release is not None:
             self._settle()
             self._release = release
@@ -57,6 +78,7 @@ class Watcher:
         self._flag = True
         if self._task is not None:
             task, self._task = self._task, None
+            self._news = news
             trio.lowlevel.reschedule(task)
 
     def end(self, ending: Ending) -> None:
@@ -83,6 +105,9 @@ class Watcher:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(leave)
+        news, self._news = self._news, None
+        if news is not None:
+            news.heard()
 
     def close(self) -> None:
         """Say that this watcher has dealt with everything and will not park again."""

@@ -29,6 +29,8 @@ SILENCE_SECONDS = 45.0
 """Between two pieces of an event stream: three of the server's heartbeats. A longer silence is a dead connection."""
 
 USER_AGENT = "postroom"
+SESSION_HEADER = "Postroom-Session"
+"""By which the server knows the sessions of one agent apart (`postroom.session`)."""
 JSON_TYPE = "application/json"
 EVENTS_TYPE = "text/event-stream"
 
@@ -85,13 +87,17 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         *,
         read_seconds: float = READ_SECONDS,
+        session: str | None = None,
     ) -> None:
-        """`url` is the server's base URL. `token` goes to `/v1` only, never along with a message that is sent.
+        """`url` is the server's base URL. `token` goes to the API only, never along with a message that is sent.
 
-        `read_seconds`: the longest silence in an answer; no longer to connect, either.
+        `read_seconds`: the longest silence in an answer; no longer to connect, either. `session`: which of its agent's
+        sessions this one is, in printable ASCII; None leaves it to the server to tell them apart.
         """
         self.url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        if session:
+            self._headers[SESSION_HEADER] = session
         agent = {"User-Agent": USER_AGENT}
         timeout = httpx.Timeout(read_seconds, connect=min(read_seconds, CONNECT_SECONDS))
         try:
@@ -111,17 +117,20 @@ class Client:
         self._http.close()
 
     def call(self, method: str, path: str, *, body: object = None, params: Params | None = None) -> bytes:
-        """Make one API call (`path` begins with `/v1`) and return the answer's bytes.
+        """Make one API call (`path` begins with `/v1` or `/agent`) and return the answer's bytes.
 
-        Raises `Unreachable`, `Refused`.
+        `body`: what becomes JSON, or bytes that are. Raises `Unreachable`, `Refused`.
         """
+        raw = body if isinstance(body, bytes) else None
+        headers = self._headers | ({"Content-Type": JSON_TYPE} if raw is not None else {})
         with translated(self.url):
             response = self._http.request(
                 method,
                 self.url + path,
-                headers=self._headers,
+                headers=headers,
                 params=params or None,
-                json=body,
+                content=raw,
+                json=body if raw is None else None,
             )
         content = checked(response)
         if response.status_code >= 300 or (content and response.headers.get("content-type") != JSON_TYPE):
@@ -132,6 +141,18 @@ class Client:
         """Make one API call and return the decoded answer, None when it is empty."""
         answer = self.call(method, path, body=body, params=params)
         return json.loads(answer) if answer else None
+
+    def readiness(self) -> dict[str, Any]:
+        """Return what the server says of itself (`/readyz`), also when it is not ready. Raises `Unreachable`."""
+        with translated(self.url):
+            response = self._http.get(f"{self.url}/readyz")
+        try:
+            said = json.loads(response.content)
+        except ValueError:
+            said = None
+        if response.status_code not in (200, 503) or not isinstance(said, dict) or "ready" not in said:
+            raise self._no_postroom()
+        return said
 
     def pull(
         self,
@@ -257,7 +278,12 @@ def translated(url: str) -> Iterator[None]:
 
 
 def segment(text: str) -> str:
-    """Return text as one segment of a path, so that a slug with a slash in it cannot become another route."""
+    """Return text as one segment of a path, so that a slug with a slash in it cannot become another route.
+
+    Raises `ClientError` for what cannot stand there, and is no name of anything.
+    """
+    if text in ("", ".", ".."):
+        raise ClientError(f'"{text}" is no name.')
     return quote(text, safe="")
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from actors.options import ActorOptions
+from postroom.parsing import NOTHING
 from postroom.settings import BY_KEY, CLIENT_VARIABLES, ENVIRONMENT_PREFIX, SETTINGS, Setting
 from storage.options import StorageOptions
 from storage.records import Retention
@@ -22,6 +23,8 @@ from web.hosts import host_of, is_loopback
 from web.options import WebOptions
 
 DEFAULT_ORIGIN = "default"
+PROGRAM_ORIGIN = "program"
+"""Of a setting that the program which embeds the server has given."""
 
 # Kubernetes puts these into every container beside a Service called "postroom"; nobody set them on purpose.
 _SERVICE_LINK = re.compile(r"SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_[0-9]+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?")
@@ -37,6 +40,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path
     bind: str
     grpc_bind: str | None
+    metrics_bind: str | None
     public_url: str | None
     admin_token: SecretBytes | None
     secret_key: SecretBytes | None
@@ -45,6 +49,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     allowed_origins: tuple[str, ...] | None
     trusted_proxies: tuple[str, ...] | None
     auth_failures_per_minute: int
+    ui_enabled: bool
+    ui_session_seconds: float
+    ui_idle_seconds: float
     log_format: str
     log_level: str
     max_connections: int
@@ -71,6 +78,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     beacon_terms: int
     route_recipients: int
     beacon_deliveries_per_day: int
+    wake_allowed_cidrs: tuple[str, ...] | None
     max_concurrent_reads: int
     read_slot_timeout_seconds: float
     retention_max_age_seconds: int | None
@@ -143,6 +151,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             allowed_hosts=self.allowed_hosts or (),
             trusted_proxies=self.trusted_proxies or (),
             auth_failures_per_minute=self.auth_failures_per_minute,
+            wake_allowed_cidrs=self.wake_allowed_cidrs or (),
+            ui_enabled=self.ui_enabled,
+            ui_session_seconds=self.ui_session_seconds,
+            ui_idle_seconds=self.ui_idle_seconds,
             retention=self.retention,
         )
 
@@ -170,14 +182,21 @@ def load(
     file: Path | None = None,
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, str | None] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the configuration. `flags` maps keys (`data_dir`) to text, None where the flag was not given.
+    """Return the configuration. `flags` maps keys (`data_dir`) to text, None where the flag was not given; `settings`
+    maps them to values, as a program gives them: text, numbers, booleans, lists, paths, and None for what is off.
 
     Raises `ConfigError`.
     """
     values = {setting.key: setting.default for setting in SETTINGS}
     origins = dict.fromkeys(values, DEFAULT_ORIGIN)
-    for given in (*_from_file(file), *_from_environment(environment or {}), *_from_flags(flags or {})):
+    for given in (
+        *_from_file(file),
+        *_from_environment(environment or {}),
+        *_from_flags(flags or {}),
+        *_from_program(settings or {}),
+    ):
         setting = BY_KEY.get(given.key)
         if setting is None:
             raise ConfigError(_unknown(given))
@@ -218,6 +237,12 @@ def _from_flags(flags: Mapping[str, str | None]) -> Iterator[_Given]:
         if value is not None:
             flag = "--" + key.replace("_", "-")
             yield _Given(key, flag, value, f"flag {flag}")
+
+
+def _from_program(settings: Mapping[str, Any]) -> Iterator[_Given]:
+    for key, value in settings.items():
+        text = NOTHING if value is None else str(value) if isinstance(value, Path) else value
+        yield _Given(key, key, list(text) if isinstance(text, tuple) else text, PROGRAM_ORIGIN)
 
 
 def _parse(setting: Setting, given: _Given) -> Any:

@@ -6,6 +6,7 @@ Loading costs memory and time, and changes how asyncio behaves in this process (
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 import structlog
 import trio
@@ -13,11 +14,15 @@ import trio
 from actors.service import Service
 from postroom.config import Config
 from web.auth import Authenticator
+from web.figures import CallFigures
 from web.options import WebOptions
-from web.pulling import Pulling
+from web.pulling import HeardPulls, Pulling
 from web.serve import CannotListen, listening_at, open_listener
 from web.slots import Slots
 from web.upstream.connections import Connections
+
+if TYPE_CHECKING:
+    from web.tracing import Tracing
 
 log = structlog.get_logger("postroom")
 
@@ -36,14 +41,17 @@ async def serve_grpc_port(
     *,
     listening: socket.socket,
     connections: Connections,
+    calls: CallFigures,
+    tracing: "Tracing | None" = None,
     stopping: trio.Event,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve gRPC until `stopping` is set; `connections` are those of HTTP. Raises `CannotListen` when it is not
-    installed.
+    """Serve gRPC until `stopping` is set; `connections` are those of HTTP; `calls` counts. Raises `CannotListen` when
+    it is not installed.
     """
     # No wait comes by gRPC, so these slots are nobody's.
-    pulling = Pulling(service, web, Slots(web.max_streams, web.max_streams_per_inbox))
+    heard = HeardPulls(Pulling(service, web, Slots(web.max_streams, web.max_streams_per_inbox)))
+    pulling = heard if tracing is None else tracing.pulls(heard)
     serve_grpc = _load()
     log.info("gRPC ready", address=listening_at(listening).address)
     await serve_grpc(
@@ -52,6 +60,7 @@ async def serve_grpc_port(
         web,
         listening=listening,
         connections=connections,
+        calls=calls,
         ready=lambda: service.log.health.state == "open",
         stopping=stopping,
         task_status=task_status,

@@ -1,6 +1,11 @@
 """Logging: structlog for our own events, the standard library's records of others in the same form, on stderr.
 
-stdout belongs to what a command prints. Nothing here logs a request's body, headers or token.
+stdout belongs to what a command prints. Nothing here logs a request's body, headers or token. What is logged while a
+request is answered carries that request's id.
+
+What the levels mean: `error` is a defect, or something that does not come right by itself; `warning` is something that
+was refused or failed and may want a person; `info` is what happens to the server as a whole; `debug` has a line for
+each request.
 """
 
 import logging
@@ -9,6 +14,9 @@ from typing import Any, TextIO
 
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
+from structlog.typing import EventDict
+
+from web.request_ids import REQUEST_ID
 
 LEVELS = {
     "debug": logging.DEBUG,
@@ -23,6 +31,14 @@ shows every header of HTTP/2, tokens too.
 """
 
 
+def add_request_id(logger: Any, method: str, event: EventDict) -> EventDict:
+    """Add the id of the request that is being answered, when there is one. A processor."""
+    request_id = REQUEST_ID.get()
+    if request_id is not None:
+        event.setdefault("request_id", request_id)
+    return event
+
+
 def configure(log_format: str, log_level: str, stream: TextIO | None = None) -> None:
     """Set up logging for the process. `log_format`: `console` or `json`; may be called again.
 
@@ -32,6 +48,7 @@ def configure(log_format: str, log_level: str, stream: TextIO | None = None) -> 
     level = LEVELS[log_level]
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
+        add_request_id,
         structlog.stdlib.add_logger_name,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

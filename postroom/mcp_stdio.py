@@ -174,13 +174,20 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 async def serve_stdio(
-    url: str, query: str, token: str, say: Callable[[str], None], *, stdin: int = 0, stdout: int = 1
+    url: str,
+    query: str,
+    token: str,
+    say: Callable[[str], None],
+    *,
+    session: str | None = None,
+    stdin: int = 0,
+    stdout: int = 1,
 ) -> None:
     """Connect a client on stdin and stdout with a server until stdin closes.
 
-    `query` is that of the endpoint's URL. Raises `Refused` and `Unreachable` when the token or the server is not to be
-    had at the start, `ClientError` for a URL that is none.
+    `query` is that of the endpoint's URL, `session` which of its agent's sessions the client is. Raises `Refused` and
+    `Unreachable` when the token or the server is not to be had at the start, `ClientError` for a URL that is none.
     """
-    async with Upstream(url, query, token, say) as upstream:
+    async with Upstream(url, query, token, say, session) as upstream:
         await upstream.check()
         await Bridge(upstream, partial(write_out, stdout), say).run(LineReader(stdin).next_line)

@@ -22,6 +22,7 @@ from postroom.client import (
     JSON_TYPE,
     LOOPBACK_HOSTS,
     READ_SECONDS,
+    SESSION_HEADER,
     USER_AGENT,
     ClientError,
     Refused,
@@ -95,11 +96,13 @@ class _Initialized(msgspec.Struct):
 class Upstream:
     """The MCP endpoint of one server, with one token. An async context manager.
 
-    `say` is told, in a sentence, when the server cannot be reached and when it is back. Raises `ClientError` for a URL
-    that is none.
+    `say` is told, in a sentence, when the server cannot be reached and when it is back. `session`: which of its agent's
+    sessions the client is, None if nobody says. Raises `ClientError` for a URL that is none.
     """
 
-    def __init__(self, url: str, query: str, token: str, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, url: str, query: str, token: str, say: Callable[[str], None], session: str | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         self._endpoint = f"{self.url}/mcp" + (f"?{query}" if query else "")
         self._say = say
@@ -116,6 +119,7 @@ class Upstream:
                 "Content-Type": JSON_TYPE,
                 "Accept": JSON_TYPE,
                 "User-Agent": USER_AGENT,
+                **({SESSION_HEADER: session} if session else {}),
             },
             timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS),

@@ -169,6 +169,21 @@ def address() -> Kind:
     return Kind("", accepts, parse)
 
 
+def local_address() -> Kind:
+    """Return the kind of addresses to listen on of which the host may be left out: this machine's loopback then."""
+    whole_address = address()
+    accepts = f"PORT, on 127.0.0.1, or {whole_address.accepts}"
+
+    def parse(value: Any) -> str:
+        port = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        try:
+            return str(whole_address.parse(f"127.0.0.1:{port}" if port.isdecimal() else value))
+        except ValueError:
+            raise _bad(accepts, value) from None
+
+    return Kind("", accepts, parse)
+
+
 def url() -> Kind:
     """Return the kind of base URLs: http or https, a host, perhaps a port and a path; no trailing slash is kept."""
     accepts = "an http:// or https:// URL without user, query or fragment"

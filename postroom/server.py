@@ -7,9 +7,10 @@ writes down where it is, the housekeeper ends, the actors finish their turns, th
 process ends only for the shared services: one inbox's failure never does it.
 """
 
-import socket
-from collections.abc import Callable
+import os
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -20,9 +21,13 @@ from actors.backups import Backups
 from actors.beacons import BeaconBook
 from actors.directory import Directory
 from actors.housekeeping import Housekeeper
+from actors.indexing import Indexer
+from actors.machines import MachineBook
 from actors.mail import Mail
+from actors.mesh import Mesh
 from actors.publishing import Publishing
 from actors.registry import Registry
+from actors.roster import Roster
 from actors.router import Router
 from actors.service import Service
 from actors.tokens import TokenBook
@@ -31,31 +36,45 @@ from postroom.bootstrap import Founded, found, found_commons
 from postroom.collector import freeze_start, tune_interpreter
 from postroom.config import Config
 from postroom.descriptors import check_limit, raise_limit
-from postroom.grpc_port import open_grpc_listener, serve_grpc_port
+from postroom.grpc_port import serve_grpc_port
+from postroom.metrics_port import serve_metrics_port
+from postroom.ports import OpenPorts, Ports, bound_to, handed_over, open_ports, take_sockets
 from postroom.reload import Reloader
 from postroom.signals import watch_signals
+from postroom.supervisor import READY, STOPPING, tell
+from postroom.traces import open_tracing
 from storage.clock import wall_clock_us
 from storage.errors import StorageError
 from storage.life import Finding, describe
 from storage.sqlite import SqliteStore, open_store
 from web.app import build_app
 from web.auth import Authenticator
+from web.figures import CallFigures
+from web.notices import wakes_are_off
+from web.options import WebOptions
 from web.pulse import Pulse
-from web.serve import open_listener, serve_http
+from web.serve import serve_http
 from web.signed_urls import warn_of_unknown_urls
 from web.upstream.connections import Connections
+from web.waking.sender import WakeSender
+
+if TYPE_CHECKING:
+    from web.tracing import Tracing  # not loaded unless there are traces
 
 log = structlog.get_logger("postroom")
 
 
 class Started(msgspec.Struct, frozen=True):
-    """What a person needs to know once the server answers; `url` is the address that it listens on.
+    """What there is to know once the server answers; `url` is the address that it listens on, empty without HTTP.
 
-    `new_life`: why every inbox has a new epoch since this start (`storage.life`), empty when none has.
+    `new_life`: why every inbox has a new epoch since this start (`storage.life`), empty when none has. `service` and
+    `web` are what runs, for whoever embeds the server.
     """
 
     url: str
     founded: Founded
+    service: Service
+    web: WebOptions
     new_life: tuple[Finding, ...] = ()
 
 
@@ -72,6 +91,8 @@ async def serve(
     (`storage.sqlite.open_store`).
     Raises `DataDirectoryError` and `ConfigError` when it cannot start, `CannotListen` when the address cannot be had.
     """
+    sockets = take_sockets(os.environ)
+    config = bound_to(config, sockets)
     tune_interpreter()
     descriptors = raise_limit()
     check_limit(descriptors, config.max_connections)
@@ -82,7 +103,7 @@ async def serve(
         if old.max_connections != new.max_connections:
             check_limit(descriptors, new.max_connections)
 
-    reloader = Reloader(config, again)
+    reloader = Reloader(config, lambda: bound_to(again(), sockets))
     reloader.listeners.append(adopt)
     stopping = trio.Event()
     async with trio.open_nursery() as outermost:
@@ -90,12 +111,34 @@ async def serve(
             watch_signals, stopping, lambda: reloader.config.shutdown_seconds, reloader.reload
         )
 
+        outermost.start_soon(_tell_stopping, stopping)
+
         def answering(started: Started) -> None:
             freeze_start()
             ready(started)
+            tell(READY)
 
-        await run(config, stopping, answering, reloader=reloader, same_life=same_life)
+        ports = handed_over(sockets)
+        async with open_tracing() as tracing:
+            await run(
+                config,
+                stopping,
+                answering,
+                reloader=reloader,
+                same_life=same_life,
+                ports=ports,
+                tracing=tracing,
+            )
         outermost.cancel_scope.cancel()
+
+
+async def no_one() -> None:
+    """Return at once."""
+
+
+async def _tell_stopping(stopping: trio.Event) -> None:
+    await stopping.wait()
+    tell(STOPPING)
 
 
 async def run(
@@ -105,16 +148,22 @@ async def run(
     *,
     reloader: Reloader | None = None,
     same_life: bool = False,
+    ports: OpenPorts = open_ports,
+    tracing: "Tracing | None" = None,
+    inside: Callable[[], Awaitable[None]] = no_one,
 ) -> None:
-    """Run the server until `stopping` is set. Raises as `serve`; touches no signal and no interpreter setting."""
+    """Run the server until `stopping` is set. Raises as `serve`; touches no signal and no interpreter setting.
+
+    `inside` is for whoever calls without HTTP: it returns when nobody does so any more, and the actors stay until then.
+    """
     async with open_store(config.storage, same_life=same_life) as store:
         if store.new_life:
             log.warning(describe(store.new_life), found=store.new_life)
         # The addresses first: an admin token is made once and must not be lost to a port that is taken.
-        with open_listener(config.web) as listening, open_grpc_listener(config) as for_grpc:
+        with ports(config) as opened:
             founded = await found(store, config, wall_clock_us())
             await found_commons(store, config)
-            await _run(config, store, founded, listening, for_grpc, stopping, ready, reloader)
+            await _run(config, store, founded, opened, stopping, ready, reloader, tracing, inside)
     log.info("stopped")
 
 
@@ -122,11 +171,12 @@ async def _run(
     config: Config,
     store: SqliteStore,
     founded: Founded,
-    listening: socket.socket,
-    for_grpc: socket.socket | None,
+    ports: Ports,
     stopping: trio.Event,
     ready: Callable[[Started], None],
     reloader: Reloader | None,
+    tracing: "Tracing | None",
+    inside: Callable[[], Awaitable[None]],
 ) -> None:
     """Run actors and web server over an open store."""
     web = config.web
@@ -143,23 +193,50 @@ async def _run(
     publishing = Publishing(registry, directory, agents, options)
     router = Router(store, registry, agents, tokens, beacons.in_force, options)
     registry.on_messages = router.nudge
-    keeper = Housekeeper(store, registry, tokens, wall_clock_us, routing=True)
+    machines = MachineBook(store, registry, directory, tokens, agents)
+    waker = WakeSender(web)
+    mesh = Mesh(
+        store,
+        registry,
+        agents,
+        machines,
+        tokens,
+        options,
+        wall_clock_us,
+        notice=wakes_are_off,
+        post=waker.post if tracing is None else tracing.post(waker.post),
+        check=waker.check_url,
+    )
+    await mesh.load()
+    indexer = Indexer(store)
+    directory.on_put = indexer.changed
+
+    def mail_came(inbox_id: int) -> None:
+        mesh.wakes.mail_came(inbox_id)
+        indexer.mail_came(inbox_id)
+
+    registry.on_mail = mail_came
+    keeper = Housekeeper(store, registry, tokens, wall_clock_us, routing=True, roster=mesh.presences)
     registry.on_garbage = keeper.nudge
-    service = Service(store, registry, directory, tokens, mail, beacons, publishing, router)
+    log_of_requests = store if tracing is None else tracing.store(store)
+    service = Service(log_of_requests, registry, directory, tokens, mail, beacons, publishing, router, mesh)
     await warn_of_unknown_urls(service, web.public_url)
     backups = Backups(store, config.data_dir, wall_clock_us)
     async with trio.open_nursery() as actors:
         await actors.start(registry.run)
         async with trio.open_nursery() as background:
             await background.start(router.run)
+            await background.start(mesh.wakes.run)
             await background.start(keeper.run)
+            await background.start(indexer.run)
             await background.start(backups.run)
             background.start_soon(_end_watchers, stopping, registry)
             pulse = Pulse()
             background.start_soon(pulse.run)
             connections = Connections(web)
             authenticator = Authenticator(tokens, web)
-            app = build_app(
+            calls = CallFigures()
+            app, metrics = build_app(
                 service,
                 web,
                 stopping,
@@ -168,6 +245,9 @@ async def _run(
                 connections=connections,
                 pulse=pulse,
                 authenticator=authenticator,
+                housekeeping=keeper.figures,
+                calls=calls,
+                tracing=tracing,
             )
 
             def adopt(old: Config, new: Config) -> None:
@@ -180,35 +260,46 @@ async def _run(
                 reloader.listeners.append(adopt)
                 adopt(config, reloader.config)  # SIGHUP may have come while we were starting
             async with trio.open_nursery() as serving:
-                if for_grpc is not None:
+                if ports.grpc is not None:
                     await serving.start(
                         partial(
                             serve_grpc_port,
                             service,
                             authenticator,
                             web,
-                            listening=for_grpc,
+                            listening=ports.grpc,
                             connections=connections,
+                            calls=calls,
+                            tracing=tracing,
                             stopping=stopping,
                         )
                     )
-                address = await serving.start(
-                    partial(
-                        serve_http, app, web, stopping=stopping, connections=connections, listening=listening
+                if ports.metrics is not None:
+                    await serving.start(
+                        partial(serve_metrics_port, metrics, web, listening=ports.metrics, stopping=stopping)
                     )
-                )
-                store.note_address(address.url)
-                log.info("ready", url=address.url)
-                ready(Started(address.url, founded, store.new_life))
+                url = ""
+                serving.start_soon(stopping.wait)
+                serving.start_soon(inside)
+                if ports.http is not None:
+                    served = app if tracing is None else tracing.application(app)
+                    http = partial(serve_http, served, web, listening=ports.http, connections=connections)
+                    url = (await serving.start(partial(http, stopping=stopping))).url
+                    store.note_address(url)
+                log.info("ready", url=url)
+                ready(Started(url, founded, service, web, store.new_life))
             background.cancel_scope.cancel()
-        await _note_last_use(tokens)
+        await _note_last_use(tokens, mesh.presences)
         registry.close()
 
 
-async def _note_last_use(tokens: TokenBook) -> None:
-    """Write down when tokens were used. No reason to end in disorder when the store does not take it."""
+async def _note_last_use(tokens: TokenBook, roster: Roster) -> None:
+    """Write down when tokens were used and agents heard of. No reason to end in disorder when the store does not take
+    it.
+    """
     try:
         await tokens.flush_use()
+        await roster.flush()
     except StorageError as error:
         log.warning("the last use of tokens could not be written down", error=str(error))
 

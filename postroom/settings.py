@@ -19,6 +19,7 @@ from postroom.parsing import (
     address,
     choice,
     host,
+    local_address,
     network,
     optional,
     origin,
@@ -34,8 +35,8 @@ from postroom.parsing import (
 
 ENVIRONMENT_PREFIX = "POSTROOM_"
 
-CLIENT_VARIABLES = frozenset({"URL", "TOKEN"})
-"""`POSTROOM_URL` and `POSTROOM_TOKEN` belong to the client commands; the server passes over them."""
+CLIENT_VARIABLES = frozenset({"URL", "TOKEN", "AGENT", "SESSION"})
+"""`POSTROOM_URL` and its like belong to the client commands; the server passes over them."""
 
 MIN_ADMIN_TOKEN_CHARACTERS = 32
 MAX_ADMIN_TOKEN_CHARACTERS = 512
@@ -89,6 +90,12 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         "PullInbox over gRPC, on a port of its own, without TLS as well; 4 MiB of memory.",
     ),
+    Setting(
+        "METRICS_BIND",
+        optional(local_address()),
+        None,
+        "Port of its own for /metrics, without a token; else it is on BIND, for the admin token.",
+    ),
     Setting("PUBLIC_URL", optional(url()), None, "How senders reach this server; signed by some providers."),
     Setting(
         "ADMIN_TOKEN",
@@ -133,6 +140,21 @@ SETTINGS: tuple[Setting, ...] = (
         "Wrong tokens from one address (IPv6: one /64); more are 429, a valid one never is. 0: no limit.",
         reloads=True,
     ),
+    Setting("UI_ENABLED", switch(), True, "The web page at /ui; false answers 404 there.", reloads=True),
+    Setting(
+        "UI_SESSION_SECONDS",
+        seconds(60, 30 * DAY_SECONDS),
+        12 * 3600.0,
+        "Signed in to the page for so long at most: a working day.",
+        reloads=True,
+    ),
+    Setting(
+        "UI_IDLE_SECONDS",
+        seconds(60, 30 * DAY_SECONDS),
+        2 * 3600.0,
+        "Signed out of the page after so long without a click.",
+        reloads=True,
+    ),
     # -- logs -------------------------------------------------------------------------------------------
     Setting(
         "LOG_FORMAT",
@@ -145,7 +167,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LOG_LEVEL",
         choice("debug", "info", "warning", "error"),
         "info",
-        "No line per request below warning.",
+        "Only debug has a line for each request.",
         reloads=True,
     ),
     # -- connections ------------------------------------------------------------------------------------
@@ -301,6 +323,13 @@ SETTINGS: tuple[Setting, ...] = (
         whole("deliveries", 1, 1_000_000),
         500,
         "Brought by one beacon in a UTC day; what is over is counted, not delivered.",
+    ),
+    Setting(
+        "WAKE_ALLOWED_CIDRS",
+        optional(several(network())),
+        None,
+        "Addresses that agents may have wake-ups sent to; no request goes anywhere else. None: no wake-ups.",
+        reloads=True,
     ),
     # -- retention of new inboxes -----------------------------------------------------------------------
     Setting(

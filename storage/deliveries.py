@@ -5,12 +5,14 @@ first which of the messages are still to come (`undelivered`), numbers these, an
 crash changes nothing.
 
 A message that an agent sends to named others has a `receipt` for each of them, written with it. A receipt without a seq
-is work for the router; the delivery fills it in, in the same transaction. Receipts go with their message, and what is
-still to be delivered goes with the message's own entry.
+is work for the router; the delivery fills it in, in the same transaction. Receipts go with their message, or a while
+later (`storage.mesh_receipts`), and what is still to be delivered goes with the message's own entry. Of any other
+message there is a receipt where a delivery of it was erased: whoever has one with a seq is not given the message again.
 """
 
 from collections.abc import Sequence
 
+from storage import mesh_receipts
 from storage.mail_records import NewDelivery, Pending, Receipt, Recipient
 from storage.sql import Sql, in_groups, shaped
 
@@ -19,6 +21,7 @@ undelivered_statement = shaped(
         f"SELECT m.mid FROM message m WHERE m.mid IN ({marks}) AND m.home_inbox != ?"  # noqa: S608 — question marks only
         " AND EXISTS (SELECT 1 FROM entry WHERE inbox_id = m.home_inbox AND seq = m.home_seq)"
         " AND NOT EXISTS (SELECT 1 FROM entry INDEXED BY entry_once WHERE mid = m.mid AND inbox_id = ? AND home = 0)"
+        " AND NOT EXISTS (SELECT 1 FROM receipt WHERE mid = m.mid AND inbox_id = ? AND seq IS NOT NULL)"
     )
 )
 stored_statement = shaped(
@@ -46,9 +49,31 @@ def undelivered(sql: Sql, inbox_id: int, mids: Sequence[int]) -> set[int]:
     found: set[int] = set()
     for group in in_groups(mids):
         found.update(
-            mid for (mid,) in sql.rows(undelivered_statement(len(group)), (*group, inbox_id, inbox_id))
+            mid
+            for (mid,) in sql.rows(undelivered_statement(len(group)), (*group, inbox_id, inbox_id, inbox_id))
         )
     return found
+
+
+def keep_out(sql: Sql, mid: int, inbox_id: int, seq: int, stored_at: int, now: int) -> None:
+    """Note that a delivery was erased: a router that comes by the message again must not bring it back."""
+    sql.change(
+        "INSERT INTO receipt (mid, inbox_id, seq, stored_at, expired_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (mid, inbox_id, seq, stored_at, now),
+    )
+
+
+COPIES = """
+SELECT c.inbox_id, c.seq FROM entry e
+CROSS JOIN entry c INDEXED BY entry_once ON c.mid = e.mid AND c.home = 0
+CROSS JOIN inbox_head h ON h.inbox_id = c.inbox_id AND c.seq >= h.first_seq
+WHERE e.inbox_id = ? AND e.seq = ? AND e.home = 1 ORDER BY c.inbox_id
+"""
+
+
+def copies(sql: Sql, inbox_id: int, seq: int) -> list[tuple[int, int]]:
+    """Return where a message was delivered to, as `MailChanges.copies` says."""
+    return [(other, at) for other, at in sql.rows(COPIES, (inbox_id, seq))]
 
 
 def deliver(sql: Sql, inbox_id: int, new: Sequence[NewDelivery]) -> None:
@@ -100,26 +125,28 @@ def receipts(sql: Sql, mid: int) -> list[Receipt]:
     return [Receipt(*row) for row in rows]
 
 
-_all_of = shaped(lambda marks: f"DELETE FROM receipt WHERE mid IN ({marks})")  # noqa: S608 — question marks only
 _at_one = shaped(lambda marks: f"DELETE FROM receipt WHERE mid IN ({marks}) AND inbox_id = ?")  # noqa: S608 — question marks only
 _waiting = shaped(
     lambda marks: f"DELETE FROM receipt INDEXED BY receipt_pending WHERE mid IN ({marks}) AND seq IS NULL"  # noqa: S608 — question marks only
 )
 
 
+AMONG = (
+    "SELECT 1 FROM receipt WHERE mid BETWEEN ?1 AND ?2"
+    " UNION ALL SELECT 1 FROM sent_log INDEXED BY sent_log_mid WHERE mid BETWEEN ?1 AND ?2 LIMIT 1"
+)
+"""Bindings: lowest and highest mid."""
+
+
 def _have_receipts(sql: Sql, mids: Sequence[int]) -> bool:
     """Whether any of these messages may have a receipt: most of those that are swept come from outside."""
-    if not mids:
-        return False
-    among = "SELECT 1 FROM receipt WHERE mid BETWEEN ? AND ? LIMIT 1"
-    return sql.value(among, (min(mids), max(mids))) is not None
+    return bool(mids) and sql.value(AMONG, (min(mids), max(mids))) is not None
 
 
-def forget_receipts(sql: Sql, mids: Sequence[int]) -> None:
-    """Delete the receipts of messages that are gone."""
+def forget_receipts(sql: Sql, mids: Sequence[int], now_us: int) -> None:
+    """Delete the receipts of messages that are gone, or leave them to `mesh_receipts.forget`."""
     if _have_receipts(sql, mids):
-        for group in in_groups(mids):
-            sql.change(_all_of(len(group)), group)
+        mesh_receipts.message_gone(sql, mids, now_us)
 
 
 def forget_pending(sql: Sql, mids: Sequence[int]) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from storage.mail_records import Delivered, Drain, DrainRow, ReaderRecord
 from storage.pages import SEQ_AT
 from storage.rows import head_of
-from storage.sql import Sql, in_groups, shaped
+from storage.sql import Row, Sql, in_groups, shaped
 
 
 class _Scored(msgspec.Struct):
@@ -24,13 +24,15 @@ class _Scored(msgspec.Struct):
 _score = msgspec.json.Decoder(_Scored)
 _runs = msgspec.json.Decoder(tuple[tuple[int, int], ...])
 
-WINDOW = """
+DRAINED = """
 SELECT e.seq, e.delivery, e.expires_at, i.slug, i.kind, e.origin = e.inbox_id,
   length(m.facts) + length(m.said) + coalesce(length(e.delivery), 0)
   + CASE WHEN m.body_id IS NULL AND m.size <= ? THEN m.size ELSE 0 END
 FROM entry e CROSS JOIN message m ON m.mid = e.mid LEFT JOIN inbox i ON i.inbox_id = e.origin
-WHERE e.inbox_id = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?
 """
+"""The columns of `drained`. Bindings: body limit."""
+
+WINDOW = f"{DRAINED}WHERE e.inbox_id = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?"
 """Bindings: body limit, inbox id, floor, highest seq, limit."""
 
 NEXT = "SELECT seq FROM entry WHERE inbox_id = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
@@ -51,22 +53,24 @@ shown_statement = shaped(
 def reader(sql: Sql, inbox_id: int, name: str) -> ReaderRecord | None:
     """Return a reader of an inbox, None when there is none of that name."""
     row = sql.row(
-        "SELECT ack_cursor, served_high, start_seq, acked FROM reader WHERE inbox_id = ? AND name = ?",
+        "SELECT ack_cursor, served_high, start_seq, acked, served FROM reader WHERE inbox_id = ? AND name = ?",
         (inbox_id, name),
     )
     if row is None:
         return None
-    ack_cursor, served_high, start_seq, acked = row
-    return ReaderRecord(ack_cursor, served_high, start_seq, _runs.decode(acked))
+    ack_cursor, served_high, start_seq, acked, served = row
+    return ReaderRecord(ack_cursor, served_high, start_seq, _runs.decode(acked), _runs.decode(served))
 
 
 def put_reader(sql: Sql, inbox_id: int, name: str, record: ReaderRecord) -> None:
     """Store a reader. Raises `InboxGone`."""
     head_of(sql, inbox_id)
     sql.change(
-        "INSERT INTO reader (inbox_id, name, ack_cursor, served_high, start_seq, acked) VALUES (?, ?, ?, ?, ?, ?)"
+        "INSERT INTO reader (inbox_id, name, ack_cursor, served_high, start_seq, acked, served)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (inbox_id, name) DO UPDATE SET ack_cursor = excluded.ack_cursor,"
-        " served_high = excluded.served_high, start_seq = excluded.start_seq, acked = excluded.acked",
+        " served_high = excluded.served_high, start_seq = excluded.start_seq, acked = excluded.acked,"
+        " served = excluded.served",
         (
             inbox_id,
             name,
@@ -74,6 +78,7 @@ def put_reader(sql: Sql, inbox_id: int, name: str, record: ReaderRecord) -> None
             record.served_high,
             record.start_seq,
             msgspec.json.encode(record.acked),
+            msgspec.json.encode(record.served),
         ),
     )
 
@@ -84,19 +89,21 @@ def window(sql: Sql, inbox_id: int, floor: int, limit: int, body_limit: int) -> 
     found = sql.rows(
         WINDOW, (body_limit, inbox_id, max(floor, head.first_seq - 1), head.latest_seq, limit + 1)
     )
-    rows = [
-        DrainRow(
-            seq,
-            0.0 if delivery is None else _score.decode(delivery).score,
-            expires_at,
-            slug,
-            None if slug is None else kind,
-            own == 1,
-            weight,
-        )
-        for seq, delivery, expires_at, slug, kind, own, weight in found[:limit]
-    ]
-    return Drain(head, rows, len(found) > limit)
+    return Drain(head, [drained(row) for row in found[:limit]], len(found) > limit)
+
+
+def drained(row: Row) -> DrainRow:
+    """Return the row in the columns of `DRAINED`."""
+    seq, delivery, expires_at, slug, kind, own, weight = row
+    return DrainRow(
+        seq,
+        0.0 if delivery is None else _score.decode(delivery).score,
+        expires_at,
+        slug,
+        None if slug is None else kind,
+        own == 1,
+        weight,
+    )
 
 
 def seqs_after(sql: Sql, inbox_id: int, floor: int, limit: int) -> list[int]:

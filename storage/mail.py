@@ -1,6 +1,7 @@
 """The mail of agents on SQLite: `storage.mail_protocols` as parts of `SqliteTx` and `SqliteSnapshot`.
 
-Delegations only; the statements are in `storage.agents`, `storage.deliveries`, `storage.drains`, `storage.routing`.
+Delegations only; the statements are in `storage.agents`, `storage.deliveries`, `storage.drains`, `storage.routing`, and
+those of `storage.mesh`.
 """
 
 from collections.abc import Sequence
@@ -20,10 +21,11 @@ from storage.mail_records import (
     Recipient,
     Sent,
 )
+from storage.mesh import SqliteMeshChanges, SqliteMeshLog, SqliteMeshReads
 from storage.sql import Sql
 
 
-class SqliteMailReads:
+class SqliteMailReads(SqliteMeshReads):
     """What a unit and a look both read."""
 
     sql: Sql
@@ -65,7 +67,7 @@ class SqliteMailReads:
         return deliveries.receipts(self.sql, mid)
 
 
-class SqliteMailChanges(SqliteMailReads):
+class SqliteMailChanges(SqliteMailReads, SqliteMeshChanges):
     """What a unit changes."""
 
     _now: int
@@ -73,6 +75,10 @@ class SqliteMailChanges(SqliteMailReads):
     def undelivered(self, inbox_id: int, mids: Sequence[int]) -> set[int]:
         """Return those of the messages that may still be delivered to an inbox."""
         return deliveries.undelivered(self.sql, inbox_id, mids)
+
+    def copies(self, inbox_id: int, seq: int) -> list[tuple[int, int]]:
+        """Return where a message was delivered to."""
+        return deliveries.copies(self.sql, inbox_id, seq)
 
     def deliver(self, inbox_id: int, new: Sequence[NewDelivery]) -> None:
         """Insert deliveries."""
@@ -117,7 +123,7 @@ class SqliteMailChanges(SqliteMailReads):
         routing.routed(self.sql, mid)
 
 
-class SqliteLogReads:
+class SqliteLogReads(SqliteMeshLog):
     """What the router reads."""
 
     sql: Sql

@@ -9,13 +9,18 @@ AGENTS = 4
 class Check(msgspec.Struct, frozen=True):
     """One check: what it looks at, the statement that yields a row per fault, and the sentence for such a row.
 
-    `since`: the schema step that made what the statement names.
+    `since`: the schema step that made what the statement names; `until`: the last one for which it holds.
     """
 
     name: str
     statement: str
     finding: str
     since: int = 1
+    until: int | None = None
+
+    def concerns(self, schema: int) -> bool:
+        """Whether it is made of a database at this schema step."""
+        return self.since <= schema and (self.until is None or schema <= self.until)
 
 
 _RUNS = """
@@ -24,6 +29,16 @@ lag(run.value ->> 1) OVER (PARTITION BY r.inbox_id, r.name ORDER BY run.key) AS 
 JOIN inbox_head h USING (inbox_id),
 json_each(iif(json_valid(CAST(r.acked AS TEXT)), CAST(r.acked AS TEXT), '[[0, 0]]')) run
 """
+
+
+def broken_runs(column: str) -> str:
+    """Return the statement for readers whose runs in a column are no runs above their cursor, ascending."""
+    runs = _RUNS.replace("r.acked", f"r.{column}")
+    return (
+        f"SELECT DISTINCT inbox_id, name FROM ({runs}) WHERE coalesce(low <= coalesce(before + 1, ack_cursor)"  # noqa: S608 — constants
+        " OR high < low OR high > latest_seq, true)"
+    )
+
 
 MAIL_CHECKS: tuple[Check, ...] = (
     Check(
@@ -67,8 +82,7 @@ MAIL_CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "readers",
-        f"SELECT DISTINCT inbox_id, name FROM ({_RUNS}) WHERE coalesce(low <= coalesce(before + 1, ack_cursor)"  # noqa: S608 — constants
-        " OR high < low OR high > latest_seq, true)",
+        broken_runs("acked"),
         "inbox {0}: what the reader {1} has acknowledged one by one makes no sense",
         since=AGENTS,
     ),
@@ -84,6 +98,7 @@ MAIL_CHECKS: tuple[Check, ...] = (
         "SELECT r.mid, r.inbox_id FROM receipt r LEFT JOIN message m USING (mid) WHERE m.mid IS NULL",
         "message {0}: it is gone, and there is a receipt of inbox {1} for it",
         since=AGENTS,
+        until=AGENTS,  # from then on `storage.mesh_checks` knows better
     ),
     Check(
         "receipts",

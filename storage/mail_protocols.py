@@ -1,6 +1,7 @@
 """What the actors may ask of a store about agents and their mail: parts of `Tx` and `Snapshot` (`storage.protocols`).
 
-What a unit and a look both need is `MailReads`, so that a pull is written once and runs in either.
+What a unit and a look both need is `MailReads`, so that a pull is written once and runs in either. The parts about
+machines, presence and receipts are in `storage.mesh_protocols`.
 """
 
 from collections.abc import Sequence
@@ -20,9 +21,10 @@ from storage.mail_records import (
     Recipient,
     Sent,
 )
+from storage.mesh_protocols import MeshChanges, MeshLog, MeshReads
 
 
-class MailReads(Protocol):
+class MailReads(MeshReads, Protocol):
     """Agents, readers and private inboxes at one moment."""
 
     def agent(self, agent_id: str) -> AgentRecord | None:
@@ -59,7 +61,7 @@ class MailReads(Protocol):
         """Return what became of a message at those whom it was sent to, in the order of their inboxes."""
 
 
-class MailChanges(MailReads, Protocol):
+class MailChanges(MailReads, MeshChanges, Protocol):
     """Agents, readers and private inboxes inside a unit."""
 
     @property
@@ -68,8 +70,13 @@ class MailChanges(MailReads, Protocol):
 
     # -- one inbox's turn ---------------------------------------------------------------------------------
     def undelivered(self, inbox_id: int, mids: Sequence[int]) -> set[int]:
-        """Return those of these messages that may be delivered to an inbox: neither delivered nor at home there, and
-        not erased or swept where they are at home.
+        """Return those of these messages that may be delivered to an inbox: neither delivered nor at home there, not
+        erased there after they were, and not erased or swept where they are at home.
+        """
+
+    def copies(self, inbox_id: int, seq: int) -> list[tuple[int, int]]:
+        """Return where a message that is at home in this entry was delivered to and can still be read: inbox ids with
+        its seq in each. None of an entry that was itself delivered.
         """
 
     def deliver(self, inbox_id: int, deliveries: Sequence[NewDelivery]) -> None:
@@ -117,7 +124,7 @@ class MailChanges(MailReads, Protocol):
         """Store how far the log was routed. It never moves back."""
 
 
-class LogReads(Protocol):
+class LogReads(MeshLog, Protocol):
     """The log of all messages at one moment, for the router and for those who ask what it would have done."""
 
     def agents(self) -> list[AgentRecord]:

@@ -28,13 +28,15 @@ class AgentRecord(msgspec.Struct, frozen=True):
 class ReaderRecord(msgspec.Struct, frozen=True):
     """How far one reader of an inbox has come. `acked`: runs (low, high) of seqs above `ack_cursor`, ascending.
 
-    `start_seq`: the inbox's `latest_seq` when this reader came into being.
+    `served_high`: how far pulls have looked without a break. `served`: runs as `acked`, of what was served one by one,
+    acknowledged or not. `start_seq`: the inbox's `latest_seq` when this reader came into being.
     """
 
     ack_cursor: int = 0
     served_high: int = 0
     start_seq: int = 0
     acked: tuple[tuple[int, int], ...] = ()
+    served: tuple[tuple[int, int], ...] = ()
 
 
 class NewDelivery(msgspec.Struct, frozen=True, gc=False):

@@ -17,6 +17,8 @@ import trio
 
 from storage.clock import wall_clock_us
 from storage.errors import Fenced, InboxGone, SlugTaken, StorageClosed, StorageError, UnitFailed
+from storage.health import TRANSACTION_UNITS
+from storage.histogram import Histogram
 from storage.memory_read import MemorySnapshot
 from storage.memory_state import MemoryState
 from storage.memory_tx import MemoryTx
@@ -31,11 +33,28 @@ class MemoryHealth:
     def __init__(self) -> None:
         self.state = "open"
         self.reason = ""
-        self.commits = 0
-        self.batch_units = 0
+        self.transaction_units = Histogram(TRANSACTION_UNITS)
+        self.transaction_seconds = Histogram(())
+        self.commit_seconds = Histogram(())
+        self.read_seconds = Histogram(())
         self.batch_units_max = 0
         self.database_bytes = 0
         self.wal_bytes = 0
+        self.checkpoints = 0
+        self.lost_transactions = 0
+        self.unknown_commits = 0
+        self.refused_full = 0
+        self.reads_refused = 0
+
+    @property
+    def commits(self) -> int:
+        """Units that took effect."""
+        return self.transaction_units.count
+
+    @property
+    def batch_units(self) -> int:
+        """The same."""
+        return self.transaction_units.count
 
 
 class MemoryStore:
@@ -121,8 +140,7 @@ class MemoryStore:
         except BaseException:  # an interrupt from the keyboard: not an answer, but half a unit must not stay
             tx.undo()
             raise
-        self._health.commits += 1
-        self._health.batch_units += 1
+        self._health.transaction_units.add(1)
         self._health.batch_units_max = 1
         return result
 

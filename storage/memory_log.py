@@ -4,10 +4,11 @@ import heapq
 from collections.abc import Iterable, Sequence
 
 from storage.mail_records import ROUTABLE_KINDS, AgentRecord, Content, LogSlice, Pending, Routable
+from storage.memory_mesh import MemoryMeshLog
 from storage.memory_state import MemoryEntry, MemoryInbox, MemoryMessage, MemoryState
 
 
-class MemoryLogReads:
+class MemoryLogReads(MemoryMeshLog):
     """What the router reads."""
 
     _state: MemoryState

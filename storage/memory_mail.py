@@ -3,7 +3,6 @@
 import heapq
 from collections.abc import Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from storage.errors import InboxGone
@@ -12,18 +11,17 @@ from storage.mail_records import (
     BeaconRecord,
     Delivered,
     Drain,
-    DrainRow,
     NewDelivery,
     ReaderRecord,
     Receipt,
     Recipient,
     Sent,
 )
-from storage.memory_journal import Journal
+from storage.memory_mesh import MemoryMeshChanges, MemoryMeshReads, drained
 from storage.memory_state import MemoryEntry, MemoryInbox, MemoryState
 
 
-class MemoryMailReads:
+class MemoryMailReads(MemoryMeshReads):
     """What a unit and a look both read."""
 
     _state: MemoryState
@@ -46,21 +44,8 @@ class MemoryMailReads:
         """Return the first `limit` retained rows above a floor. Raises `InboxGone`."""
         inbox = self._state.live(inbox_id)
         seqs = self.seqs_after(inbox_id, floor, limit + 1)
-        rows = [self._drained(inbox_id, inbox.rows[seq], body_limit) for seq in seqs[:limit]]
+        rows = [drained(self._state, inbox_id, inbox.rows[seq], body_limit) for seq in seqs[:limit]]
         return Drain(inbox.head, rows, len(seqs) > limit)
-
-    def _drained(self, inbox_id: int, entry: MemoryEntry, body_limit: int) -> DrainRow:
-        origin = self._state.alive(entry.origin)
-        parts = (entry.message.facts, entry.message.said, entry.delivery, entry.body(body_limit))
-        return DrainRow(
-            entry.seq,
-            0.0 if entry.delivery is None else float(msgspec.json.decode(entry.delivery).get("score", 0)),
-            entry.expires_at,
-            None if origin is None else origin.record.slug,
-            None if origin is None else origin.record.kind,
-            entry.origin == inbox_id,
-            sum(len(part or b"") for part in parts),
-        )
 
     def seqs_after(self, inbox_id: int, floor: int, limit: int) -> list[int]:
         """Return the first `limit` retained seqs above a floor. Raises `InboxGone`."""
@@ -120,7 +105,7 @@ class MemoryMailReads:
         return [known[inbox_id] for inbox_id in sorted(known)]
 
 
-class MemoryMailChanges(Journal, MemoryMailReads):
+class MemoryMailChanges(MemoryMeshChanges, MemoryMailReads):
     """What a unit changes."""
 
     _now: int
@@ -141,7 +126,26 @@ class MemoryMailChanges(Journal, MemoryMailReads):
             and message.home_inbox != inbox_id
             and state.home_entry(message) is not None
             and inbox_id not in state.delivered.get(message.mid, {})
+            and not self._has_closed(message.mid, inbox_id)
         }
+
+    def _has_closed(self, mid: int, inbox_id: int) -> bool:
+        """Whether a message has come to an inbox that has it no more, and is not to be given it again."""
+        receipt = self._state.receipts.get(mid, {}).get(inbox_id)
+        return receipt is not None and receipt.seq is not None
+
+    def copies(self, inbox_id: int, seq: int) -> list[tuple[int, int]]:
+        """Return where a message that is at home in this entry was delivered to and can still be read."""
+        state = self._state
+        row = state.live(inbox_id).rows.get(seq)
+        if row is None or not row.home:
+            return []
+        found = sorted(state.delivered.get(row.message.mid, {}).items())
+        return [
+            (other, at)
+            for other, at in found
+            if (inbox := state.inboxes.get(other)) is not None and inbox.alive and at >= inbox.head.first_seq
+        ]
 
     def deliver(self, inbox_id: int, deliveries: Sequence[NewDelivery]) -> None:
         """Insert deliveries, and fill in the receipts that wait for them. Raises `ValueError` when a seq is taken, or a
@@ -233,9 +237,11 @@ class MemoryMailChanges(Journal, MemoryMailReads):
 
     # -- what goes with others -------------------------------------------------------------------------------
     def _leave_agent(self, inbox_id: int, inbox: MemoryInbox) -> None:
-        """Remove the readers of a deleted inbox, its agent, and the agent's beacons."""
+        """Remove the readers of a deleted inbox, its machine or its agent, and what is kept of that agent."""
         self._set(inbox, "readers", {})
-        for agent in [one for one in self._state.agents.values() if one.inbox_id == inbox_id]:
+        agent = next((one for one in self._state.agents.values() if one.inbox_id == inbox_id), None)
+        self._leave_mesh(inbox_id, agent)
+        if agent is not None:
             self._remove(self._state.agents, agent.agent_id)
             for beacon in self.beacons(agent.agent_id):
                 self.drop_beacon(agent.agent_id, beacon.name)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from storage.errors import BodyGone
 from storage.memory_log import MemoryLogReads
 from storage.memory_mail import MemoryMailReads
+from storage.memory_search import MemorySearchReads
 from storage.memory_state import MemoryEntry, MemoryState
 from storage.records import (
     Head,
@@ -30,7 +31,7 @@ MAX_JSON_DEPTH = 100
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
-class MemorySnapshot(MemoryMailReads, MemoryLogReads):
+class MemorySnapshot(MemoryMailReads, MemoryLogReads, MemorySearchReads):
     """The store at this step of the scheduler."""
 
     def __init__(self, state: MemoryState) -> None:

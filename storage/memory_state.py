@@ -8,6 +8,7 @@ import msgspec
 
 from storage.errors import InboxGone
 from storage.mail_records import AgentRecord, BeaconRecord, ReaderRecord, Receipt, Sent
+from storage.mesh_records import MachineRecord, PresenceRecord, WakeTarget
 from storage.records import Head, InboxRecord, Seen, StoredMessage, TokenRecord
 
 
@@ -63,6 +64,28 @@ class MemoryEntry(msgspec.Struct, frozen=True):
         )
 
 
+class MemorySent(msgspec.Struct, frozen=True):
+    """A message that an agent has sent; fields as the columns of `sent_log`."""
+
+    sender: int
+    id: bytes
+    mid: int
+    sent_at: int
+    event_type: str
+    expires_at: int | None
+    gone_at: int | None
+
+
+class MemoryIndex:
+    """The search index of an inbox: the words of each entry up to `indexed_seq`, by seq."""
+
+    __slots__ = ("indexed_seq", "words")
+
+    def __init__(self) -> None:
+        self.indexed_seq = 0
+        self.words: dict[int, list[str]] = {}
+
+
 class MemoryInbox:
     """One life of an inbox, live or (until it is swept) deleted.
 
@@ -70,7 +93,17 @@ class MemoryInbox:
     rows below `swept_below` are gone.
     """
 
-    __slots__ = ("alive", "dropped_below", "head", "readers", "record", "rows", "seen", "swept_below")
+    __slots__ = (
+        "alive",
+        "dropped_below",
+        "head",
+        "index",
+        "readers",
+        "record",
+        "rows",
+        "seen",
+        "swept_below",
+    )
 
     def __init__(self, record: InboxRecord, head: Head) -> None:
         self.record = record
@@ -78,6 +111,7 @@ class MemoryInbox:
         self.rows: dict[int, MemoryEntry] = {}
         self.seen: dict[bytes, Seen] = {}
         self.readers: dict[str, ReaderRecord] = {}
+        self.index: MemoryIndex | None = None
         self.alive = True
         self.dropped_below = 1
         self.swept_below = 1
@@ -110,7 +144,8 @@ class MemoryState:
         self.to_sweep: dict[int, None] = {}
         """Inboxes that may have rows to sweep, as a set."""
         self.messages: dict[int, MemoryMessage] = {}
-        self.message_ids: dict[bytes, None] = {}
+        self.message_ids: dict[bytes, int] = {}
+        """The mids of messages by their ids."""
         self.delivered: dict[int, dict[int, int]] = {}
         """By mid: the inboxes that a message was delivered to, and its seq in each. Not where it is at home."""
         self.receipts: dict[int, dict[int, Receipt]] = {}
@@ -120,6 +155,11 @@ class MemoryState:
         self.agents: dict[str, AgentRecord] = {}
         self.beacons: dict[tuple[str, str], BeaconRecord] = {}
         self.sent: dict[tuple[int, bytes], Sent] = {}
+        self.machines: dict[str, MachineRecord] = {}
+        self.presences: dict[str, PresenceRecord] = {}
+        self.wake_targets: dict[str, WakeTarget] = {}
+        self.sent_log: dict[int, MemorySent] = {}
+        """By mid: what agents have sent."""
         self.last_inbox_id = 0
         self.last_body_id = 0
         self.last_mid = 0

@@ -11,7 +11,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from storage.errors import Fenced, NotStored, SlugTaken
+from storage.mail_records import Receipt
 from storage.memory_mail import MemoryMailChanges
+from storage.memory_search import MemorySearchChanges
 from storage.memory_state import MemoryBody, MemoryEntry, MemoryInbox, MemoryMessage, MemoryState
 from storage.records import (
     CHUNK_BYTES,
@@ -31,7 +33,7 @@ EPOCH_BYTES = 8
 """An epoch is opaque and random; 64 bits, as 16 hexadecimal digits, so that two lives never share one."""
 
 
-class MemoryTx(MemoryMailChanges):
+class MemoryTx(MemoryMailChanges, MemorySearchChanges):
     """The store inside one unit. `undo` takes back everything that was done through it."""
 
     def __init__(self, state: MemoryState, now: int) -> None:
@@ -81,7 +83,7 @@ class MemoryTx(MemoryMailChanges):
             row = _stored(entry, self._state.last_mid, inbox_id, epoch)
             self._insert(inbox.rows, entry.seq, row)
             self._insert(self._state.messages, row.message.mid, row.message)
-            self._insert(self._state.message_ids, entry.id, None)
+            self._insert(self._state.message_ids, entry.id, row.message.mid)
         return range(self._state.last_mid - len(entries) + 1, self._state.last_mid + 1)
 
     def remember(self, inbox_id: int, keys: Sequence[tuple[bytes, Seen]]) -> None:
@@ -111,6 +113,13 @@ class MemoryTx(MemoryMailChanges):
         if row is None or seq < inbox.head.first_seq:
             return None
         self._delete_row(inbox_id, inbox, row)
+        mid = row.message.mid
+        if not row.home and mid in self._state.messages:
+            receipts = self._state.receipts.setdefault(mid, {})
+            if inbox_id not in receipts:
+                self._insert(
+                    receipts, inbox_id, Receipt(inbox_id, seq, row.received_at, None, None, self._now)
+                )
         return row.message.size
 
     def drop_before(self, inbox_id: int, seq: int) -> None:
@@ -130,6 +139,7 @@ class MemoryTx(MemoryMailChanges):
             inbox_id, new.slug, new.kind, new.name, self._now, new.settings, _oldest_first(new.secrets)
         )
         inbox = MemoryInbox(record, Head(epoch=secrets.token_hex(EPOCH_BYTES)))
+        self._switch(inbox, new.settings.search)
         self._insert(self._state.inboxes, inbox_id, inbox)
         self._insert(self._state.slugs, new.slug, inbox_id)
         return record
@@ -138,12 +148,14 @@ class MemoryTx(MemoryMailChanges):
         """Replace name and settings. Raises `InboxGone`."""
         inbox = self._state.live(inbox_id)
         self._set(inbox, "record", replace(inbox.record, name=name, settings=settings))
+        self._switch(inbox, settings.search)
 
     def delete_inbox(self, inbox_id: int) -> None:
         """Free the slug, hide the inbox from everything, leave its rows to `sweep`. Raises `InboxGone`."""
         inbox = self._state.live(inbox_id)
         self._remove(self._state.slugs, inbox.record.slug)
         self._set(inbox, "alive", False)
+        self._switch(inbox, on=False)
         self._set(inbox, "dropped_below", inbox.head.latest_seq + 1)
         self._leave_agent(inbox_id, inbox)
         self._insert(self._state.to_sweep, inbox_id, None)
@@ -211,7 +223,9 @@ class MemoryTx(MemoryMailChanges):
         return Swept(rows, swept_bytes, more=False)
 
     def forget_seen(self, before_us: int, max_rows: int) -> int:
-        """Forget at most `max_rows` keys of deliveries, then of what was sent, oldest first; return how many."""
+        """Forget keys of deliveries, then of what was sent, then the notes of sent messages that are gone, each oldest
+        first. At most `max_rows` rows; returns how many.
+        """
         old = (
             (seen.seen_at, inbox_id, key)
             for inbox_id, inbox in self._state.inboxes.items()
@@ -225,7 +239,8 @@ class MemoryTx(MemoryMailChanges):
         answers = heapq.nsmallest(max_rows - len(oldest), sent)
         for _, answered in answers:
             self._remove(self._state.sent, answered)
-        return len(oldest) + len(answers)
+        forgotten = len(oldest) + len(answers)
+        return forgotten + self._forget_sent(before_us, max_rows - forgotten)
 
     def _rubbish(self, routed_mid: int | None) -> Iterable[tuple[int, Callable[[], None]]]:
         """Yield what is to be swept, each as its size and how to remove it.
@@ -253,6 +268,7 @@ class MemoryTx(MemoryMailChanges):
                     self._remove(state.inboxes, inbox_id)
                     for sender, key in [one for one in state.sent if one[0] == inbox_id]:
                         self._remove(state.sent, (sender, key))
+                    self._forget_sender(inbox_id)
 
     # -- changes that can be taken back -----------------------------------------------------------------
     def _staged(self, body_id: int) -> MemoryBody:
@@ -267,18 +283,17 @@ class MemoryTx(MemoryMailChanges):
     def _delete_row(self, inbox_id: int, inbox: MemoryInbox, row: MemoryEntry) -> None:
         """Remove an entry, what hangs on it, and its message when this was its last."""
         state, message = self._state, row.message
+        self._entry_dropped(inbox_id, inbox, row)
+        self._unindex(inbox, row.seq)
         self._remove(inbox.rows, row.seq)
         if row.home:
             self._forget_pending(message.mid)
         else:
             self._remove(state.delivered[message.mid], inbox_id)
-        if not inbox.alive and inbox_id in state.receipts.get(message.mid, {}):
-            self._remove(state.receipts[message.mid], inbox_id)
         if state.home_entry(message) is None and not state.delivered.get(message.mid):
             self._remove(state.messages, message.mid)
             self._remove(state.message_ids, message.id)
-            if message.mid in state.receipts:
-                self._remove(state.receipts, message.mid)
+            self._message_gone(message)
             if message.body_id is not None:
                 self._remove(state.bodies, message.body_id)
 

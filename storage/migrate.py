@@ -30,7 +30,7 @@ class Step(msgspec.Struct, frozen=True):
 
 def steps() -> list[Step]:
     """Return the steps that this version knows, in order, from `storage/migrations/NNNN_name.sql`."""
-    folder = importlib.resources.files("storage") / "migrations"
+    folder = importlib.resources.files(__package__) / "migrations"
     found = []
     for file in sorted(folder.iterdir(), key=lambda item: item.name):
         number, _, name = file.name.removesuffix(".sql").partition("_")

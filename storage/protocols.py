@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Protocol, TypeVar
 
+from storage.histogram import Histogram
 from storage.mail_protocols import LogReads, MailChanges, MailReads
 from storage.records import (
     Head,
@@ -31,6 +32,7 @@ from storage.records import (
     Swept,
     TokenRecord,
 )
+from storage.search_protocols import SearchChanges, SearchReads
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -49,7 +51,7 @@ class Lane(IntEnum):
     HOUSEKEEPING = 3
 
 
-class Tx(MailChanges, Protocol):
+class Tx(MailChanges, SearchChanges, Protocol):
     """The store inside a unit. Every method sees what the units before it in the transaction did."""
 
     def now(self) -> int:
@@ -100,8 +102,9 @@ class Tx(MailChanges, Protocol):
         """Replace name and settings. Raises `InboxGone`."""
 
     def delete_inbox(self, inbox_id: int) -> None:
-        """Free the slug, hide the inbox from everything, leave its rows to `sweep`. Its readers go at once, and with
-        an agent's own inbox the agent and its beacons. Raises `InboxGone`.
+        """Free the slug, hide the inbox from everything, leave its rows to `sweep`. Its readers go at once, with an
+        agent's own inbox the agent, its beacons, its presence and its wake target, and with a machine's the machine.
+        Raises `InboxGone`.
         """
 
     def put_secret(self, inbox_id: int, secret: Secret) -> None:
@@ -138,8 +141,8 @@ class Tx(MailChanges, Protocol):
         """
 
     def forget_seen(self, before_us: int, max_rows: int) -> int:
-        """Forget at most `max_rows` keys seen before a moment, of deliveries and of what agents have sent; return how
-        many.
+        """Forget at most `max_rows` rows of before a moment: keys of deliveries and of what agents have sent, and what
+        these have sent that has been gone since then, with its receipts. Return how many.
         """
 
 
@@ -162,7 +165,7 @@ class Unit(Protocol[T_co]):
         """Do it. Any exception undoes this unit alone and reaches the caller of `Log.commit`."""
 
 
-class Snapshot(MailReads, LogReads, Protocol):
+class Snapshot(MailReads, LogReads, SearchReads, Protocol):
     """The store at one moment, for reading."""
 
     def head(self, inbox_id: int) -> Head:
@@ -220,22 +223,44 @@ class Look(Protocol[T_co]):
 
 
 class Health(Protocol):
-    """How the store is, for `/readyz` and for metrics. Plain attributes, read without a lock."""
+    """How the store is, for `/readyz` and for metrics. Read without a lock; counters are from the start."""
 
     state: str
     """`open`, `full`, `degraded` or `closed`."""
     reason: str
     """One sentence without paths when the state is not `open`; else empty."""
-    commits: int
-    """Transactions committed since the start."""
-    batch_units: int
-    """Units in them: `batch_units` / `commits` is the mean size of a transaction."""
+    transaction_units: Histogram
+    """Units in the committed transactions."""
+    transaction_seconds: Histogram
+    """What a committed transaction took, from its beginning to its end."""
+    commit_seconds: Histogram
+    """What its COMMIT took, which is mostly the sync to the disk."""
+    read_seconds: Histogram
+    """What a read took, waiting for its turn included."""
     batch_units_max: int
-    """Units in the largest one."""
+    """Units in the largest transaction."""
     database_bytes: int
     """Size of the database itself after the last commit, free pages included."""
     wal_bytes: int
     """Size of the write-ahead log after the last commit."""
+    checkpoints: int
+    """How often the write-ahead log was folded into the database and truncated."""
+    lost_transactions: int
+    """Transactions that the disk did not take."""
+    unknown_commits: int
+    """Those of which nobody knows whether it did."""
+    refused_full: int
+    """Units that were refused because there is no room."""
+    reads_refused: int
+    """Reads for which no slot became free in time."""
+
+    @property
+    def commits(self) -> int:
+        """Transactions committed."""
+
+    @property
+    def batch_units(self) -> int:
+        """Units in them."""
 
 
 class Log(Protocol):

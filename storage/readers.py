@@ -55,6 +55,7 @@ class Readers:
         slot_timeout_seconds: float,
     ) -> None:
         self._slots = trio.CapacityLimiter(max_concurrent)
+        self._health = health
         self._slot_timeout_seconds = slot_timeout_seconds
         names = ("postroom-pages", "postroom-pages-held-up", "postroom-slow-reads")
         connections: list[apsw.Connection] = []
@@ -72,16 +73,19 @@ class Readers:
 
     async def read(self, look: Look[T]) -> T:
         """Run a look as `Log.read` says."""
+        began = time.monotonic()
         try:
             self._slots.acquire_nowait()
         except trio.WouldBlock:
             with trio.move_on_after(self._slot_timeout_seconds) as waiting:
                 await self._slots.acquire()
             if waiting.cancelled_caught:
+                self._health.reads_refused += 1
                 raise ReadersBusy("Too many reads at once; try again.") from None
         try:
             thread = self._slow if look.slow else self._second if self._pages.is_stuck() else self._pages
             result: T = await thread.queue.submit(look)
+            self._health.read_seconds.add(time.monotonic() - began)
             return result
         finally:
             self._slots.release()

@@ -3,10 +3,10 @@
 A database is sealed as a whole or not at all: its row in `sealing` says with what, and every secret has that `key_id`.
 All secrets are rewritten in one transaction, so an interruption leaves the old state or the new one.
 
-What was there before leaves the files. The whole table is emptied with `secure_delete`, which fills its pages with
-zeros, also where cells were only moved to another page, before the rows are written anew; then the log, which has old
-pages, is folded in and truncated. What `SqliteTx` removed earlier it has overwritten at once, so that no page has left
-the table with a secret on it. Nothing of this reaches blocks that the disk itself has put aside.
+What was there before leaves the files. The tables with secrets are emptied with `secure_delete`, which fills their
+pages with zeros, also where cells were only moved to another page, before the rows are written anew; then the log,
+which has old pages, is folded in and truncated. What `SqliteTx` removed earlier it has overwritten at once, so that no
+page has left such a table with a secret on it. Nothing of this reaches blocks that the disk itself has put aside.
 
 Another process that reads the database keeps the log from being folded in, and with it the old pages in both files.
 Then the rewriting holds all the same, and the rest is owed: noted in the database (`user_version`, which nothing else
@@ -22,9 +22,11 @@ from typing import Any, Literal
 import apsw
 import msgspec
 
+from storage import secret_rows
 from storage.errors import DataDirectoryError
-from storage.sealing import CHANGED, Kept, KeySeal, NoSeal, Seal, seal_of
+from storage.sealing import CHANGED, KeySeal, NoSeal, Seal, seal_of
 from storage.secret import SecretBytes
+from storage.secret_rows import SecretRow
 
 log = logging.getLogger("postroom.storage")
 
@@ -59,13 +61,6 @@ class Resealed(msgspec.Struct, frozen=True):
     changed: bool = True
     forgotten: Names = ()
     owed: bool = False
-
-
-class _Row(msgspec.Struct, frozen=True):
-    inbox_id: int
-    name: str
-    kept: Kept
-    added_at: int
 
 
 # -- at a start -------------------------------------------------------------------------------------------
@@ -117,13 +112,13 @@ def begin(db: apsw.Connection, key: SecretBytes | None, found: KeySeal | None) -
 def _begin(db: apsw.Connection, key: SecretBytes | None, found: KeySeal | None) -> Seal:
     if key is None:
         return PLAIN
-    plain = db.execute("SELECT count(*) FROM secret WHERE key_id IS NULL").get
+    plain = secret_rows.count_plain(db)
     if found is not None and not plain:
         return found
     seal = found or seal_of(key)
     rows = [
         _under(seal, row, SecretBytes(row.kept.value)) if row.kept.key_id is None else row
-        for row in _rows(db)
+        for row in secret_rows.read_all(db)
     ]
     _rewrite(db, rows, seal)
     log.info("secrets that are sealed with POSTROOM_SECRET_KEY from now on: %d", plain)
@@ -174,7 +169,7 @@ def reseal(
     """
     sealed = sealed_with(db)
     if sealed is None and new is None:
-        count = int(db.execute("SELECT count(*) FROM secret").get)
+        count = secret_rows.count(db)
         return Resealed(count, sealed=False, changed=False, owed=not settle(db))
     if sealed is None:
         raise DataDirectoryError(
@@ -188,7 +183,7 @@ def reseal(
         )
     if seal is None and forget == "nothing":
         raise DataDirectoryError(f"The secrets in {shown} are sealed with another key, which was not given.")
-    rows = _rows(db)
+    rows = secret_rows.read_all(db)
     opened = [(row, _opened(row, seal)) for row in rows]
     gone = [row for row, secret in opened if secret is None]
     if gone and seal is None and forget != "all":
@@ -220,27 +215,22 @@ def _if_right(key: SecretBytes, sealed: tuple[bytes, bytes]) -> KeySeal | None:
 
 
 # -- rows -----------------------------------------------------------------------------------------------------
-def _rows(db: apsw.Connection) -> list[_Row]:
-    found: list[Any] = db.execute("SELECT inbox_id, name, value, key_id, added_at FROM secret").fetchall()
-    return [_Row(inbox_id, name, Kept(value, key_id), at) for inbox_id, name, value, key_id, at in found]
-
-
 def _slug(db: apsw.Connection, inbox_id: int) -> str:
     return str(db.execute("SELECT slug FROM inbox WHERE inbox_id = ?", (inbox_id,)).get or inbox_id)
 
 
-def _opened(row: _Row, seal: KeySeal | None) -> SecretBytes | None:
+def _opened(row: SecretRow, seal: KeySeal | None) -> SecretBytes | None:
     """Return a row's secret, None when it does not open. A plain one beside sealed ones was put there by a person."""
     if row.kept.key_id is None:
         return SecretBytes(row.kept.value)
     return None if seal is None else seal.opened(row.inbox_id, row.name, row.kept)
 
 
-def _under(seal: Seal, row: _Row, secret: SecretBytes) -> _Row:
+def _under(seal: Seal, row: SecretRow, secret: SecretBytes) -> SecretRow:
     return msgspec.structs.replace(row, kept=seal.keep(row.inbox_id, row.name, secret))
 
 
-def _rewrite(db: apsw.Connection, rows: Sequence[_Row], seal: KeySeal | None) -> None:
+def _rewrite(db: apsw.Connection, rows: Sequence[SecretRow], seal: KeySeal | None) -> None:
     """Replace all secrets, in one transaction. `settle` then gets the old rows out of the database and its log."""
     db.pragma("secure_delete", True)
     try:
@@ -256,12 +246,9 @@ def _rewrite(db: apsw.Connection, rows: Sequence[_Row], seal: KeySeal | None) ->
         db.pragma("secure_delete", False)
 
 
-def _write(db: apsw.Connection, rows: Sequence[_Row], seal: KeySeal | None) -> None:
-    db.execute("DELETE FROM secret; DELETE FROM sealing").fetchall()
-    db.executemany(
-        "INSERT INTO secret (inbox_id, name, value, key_id, added_at) VALUES (?, ?, ?, ?, ?)",
-        ((row.inbox_id, row.name, row.kept.value, row.kept.key_id, row.added_at) for row in rows),
-    )
+def _write(db: apsw.Connection, rows: Sequence[SecretRow], seal: KeySeal | None) -> None:
+    secret_rows.write_all(db, rows)
+    db.execute("DELETE FROM sealing").fetchall()
     if seal is not None:
         db.execute("INSERT INTO sealing VALUES (1, ?, ?)", (seal.salt, seal.key_id)).fetchall()
     db.execute("UPDATE server SET commits = commits + 1").fetchall()

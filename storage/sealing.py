@@ -1,4 +1,4 @@
-"""Sealing: what an inbox's secret becomes before it is written, and back. Pure cryptography: no SQL, no files.
+"""Sealing: what a secret becomes before it is written, and back. Pure cryptography: no SQL, no files.
 
 `POSTROOM_SECRET_KEY` is text. scrypt makes of it and of the database's own salt a key for AES-256-GCM and an id by
 which that key is known: 40 bytes, of which the id is the last 8, so that it tells nothing of the key before them.
@@ -113,7 +113,7 @@ class KeySeal:
             self._told.add((inbox_id, name))
             log.error(
                 "the secret %s of inbox %d does not open: something else than Postroom has changed its row; "
-                "the inbox is not served until `postroom rekey --forget` has removed the secret",
+                "what needs it does not work until `postroom rekey --forget` has removed it",
                 name,
                 inbox_id,
             )

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import apsw
 
-from storage import bodies, pages, rows
+from storage import bodies, pages, rows, search
 from storage.mail import SqliteLogReads, SqliteMailReads
 from storage.records import Head, InboxListing, Page, PageQuery, StoredMessage, TokenRecord
 from storage.sealing import Seal
+from storage.search_records import IndexState, SearchPage, SearchQuery, Unindexed
 from storage.sql import Sql
 
 
@@ -61,6 +62,20 @@ class SqliteSnapshot(SqliteMailReads, SqliteLogReads):
         """Whether the bytes are strict JSON that common decoders accept."""
         return bodies.is_json(self.sql, body)
 
+    # -- search -------------------------------------------------------------------------------------------
+    def indexes(self) -> list[IndexState]:
+        """Return how far each search index has come."""
+        return search.indexes(self.sql)
+
+    def unindexed(self, inbox_id: int, limit: int, body_limit: int, byte_budget: int) -> Unindexed | None:
+        """Return what an index is to be given next."""
+        return search.unindexed(self.sql, inbox_id, limit, body_limit, byte_budget)
+
+    def search(self, query: SearchQuery) -> SearchPage:
+        """Return what a query finds."""
+        return search.search(self.sql, query)
+
+    # -- tokens -------------------------------------------------------------------------------------------
     def tokens(self) -> list[TokenRecord]:
         """Return every token."""
         found = self.sql.rows(f"SELECT {rows.COLUMNS_OF_TOKEN} FROM token ORDER BY token_id")  # noqa: S608 — constants

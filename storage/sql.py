@@ -9,7 +9,7 @@ Shapes: apsw gives up the GIL at every step, and a busy loop makes each step wai
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -77,6 +77,19 @@ class Sql:
         """Run a statement that writes and return how many rows it changed."""
         self.rows(statement, bindings)
         return self.db.changes()
+
+    @contextmanager
+    def overwriting(self) -> Iterator[None]:
+        """Have SQLite write zeros over what a statement removes or moves, also in pages that it frees.
+
+        For secrets alone, sealed or not: one that was removed while there was no key must be gone when there is one.
+        For messages it would cost a write for each page that retention frees.
+        """
+        self.db.pragma("secure_delete", True)
+        try:
+            yield
+        finally:
+            self.db.pragma("secure_delete", False)
 
     def insert(self, into: str, rows: Sequence[Row], after: str = "") -> None:
         """Insert rows by as few statements as their number has shapes.

@@ -11,11 +11,11 @@ delivery, and nothing that was read and dropped comes once more after a crash.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Literal
 
-from storage import deliveries
+from storage import deliveries, mesh_receipts, search_index
 from storage.records import Swept
 from storage.sql import MAX_IN, Row, Sql, in_groups, shaped
 
@@ -41,11 +41,24 @@ _orphans = shaped(
 DOOMED = "SELECT seq, mid, size, home FROM entry WHERE inbox_id = ? AND seq < ? ORDER BY seq LIMIT ?"
 """Bindings: inbox id, highest seq + 1, limit."""
 
+_ERASED_BELOW = (
+    "DELETE FROM erased WHERE inbox_id = ?1 AND seq IN"
+    " (SELECT seq FROM erased WHERE inbox_id = ?1 AND seq < ?2 ORDER BY seq LIMIT ?3)"
+)
+_SEEN_BY = (
+    "DELETE FROM seen_delivery WHERE inbox_id = ?1 AND key IN"
+    " (SELECT key FROM seen_delivery WHERE inbox_id = ?1 ORDER BY key LIMIT ?2)"
+)
+_SENT_ONCE_BY = (
+    "DELETE FROM sent_once WHERE sender = ?1 AND key IN"
+    " (SELECT key FROM sent_once WHERE sender = ?1 ORDER BY key LIMIT ?2)"
+)
+
 _chunks_of = shaped(lambda marks: f"DELETE FROM body_chunk WHERE body_id IN ({marks})")  # noqa: S608 — question marks only
 _messages = shaped(lambda marks: f"DELETE FROM message WHERE mid IN ({marks})")  # noqa: S608 — question marks only
 
 
-def drop_orphans(sql: Sql, mids: Sequence[int]) -> None:
+def drop_orphans(sql: Sql, mids: Sequence[int], now: int) -> None:
     """Delete those of these messages that have no entry left, with their bodies."""
     for group in in_groups(mids):
         orphans = sql.rows(_orphans(len(group)), group)
@@ -53,24 +66,28 @@ def drop_orphans(sql: Sql, mids: Sequence[int]) -> None:
             sql.change(_chunks_of(len(bodies)), bodies)
         for gone in in_groups([mid for mid, _ in orphans]):
             sql.change(_messages(len(gone)), gone)
-        deliveries.forget_receipts(sql, [mid for mid, _ in orphans])
+        deliveries.forget_receipts(sql, [mid for mid, _ in orphans], now)
 
 
 def erase(sql: Sql, inbox_id: int, seq: int, now: int) -> int | None:
     """Delete one entry as `Tx.erase` says."""
     row = sql.row(
-        "SELECT e.mid, e.size, e.home FROM entry e"
+        "SELECT e.mid, e.size, e.home, e.received_at FROM entry e"
         " JOIN inbox_head h ON h.inbox_id = e.inbox_id AND e.seq >= h.first_seq WHERE e.inbox_id = ? AND e.seq = ?",
         (inbox_id, seq),
     )
     if row is None:
         return None
-    mid, size, home = row
+    mid, size, home, received_at = row
+    mesh_receipts.mark_dropped(sql, inbox_id, seq, seq, now)
     sql.change("DELETE FROM entry WHERE inbox_id = ? AND seq = ?", (inbox_id, seq))
     sql.change("INSERT INTO erased VALUES (?, ?, ?)", (inbox_id, seq, now))
+    search_index.forget_erased(sql, inbox_id, seq)
     if home:
         deliveries.forget_pending(sql, [mid])
-    drop_orphans(sql, [mid])
+    else:
+        deliveries.keep_out(sql, mid, inbox_id, seq, received_at, now)
+    drop_orphans(sql, [mid], now)
     return int(size)
 
 
@@ -86,9 +103,12 @@ def leave(sql: Sql, inbox_id: int, below_seq: int) -> None:
 class Slice:
     """One call of `Tx.sweep`: what it may still take, and what it has taken."""
 
-    def __init__(self, sql: Sql, max_rows: int, max_bytes: int, routed_mid: int | None = None) -> None:
-        """`routed_mid`: up to where the router has durably come; None waits for nobody."""
+    def __init__(
+        self, sql: Sql, max_rows: int, max_bytes: int, now: int, routed_mid: int | None = None
+    ) -> None:
+        """`now`: when this is, in µs. `routed_mid`: up to where the router has durably come; None waits for nobody."""
         self._sql = sql
+        self._now = now
         self._routed_mid = routed_mid
         self._max_rows = max_rows
         self._max_bytes = max_bytes
@@ -98,7 +118,7 @@ class Slice:
 
     def run(self, stale_body_id: int, *, shrink: bool) -> Swept:
         """Sweep. Bodies staged up to `stale_body_id` are rubbish of an earlier start; `shrink`: keep no spare pages."""
-        more = self._staged(stale_body_id) or self._inboxes()
+        more = self._staged(stale_body_id) or self._inboxes() or self._indexes()
         if not more:
             more = vacuum(self._sql, 0 if shrink else SPARE_PAGES)
         return Swept(self._rows, self._bytes, more)
@@ -174,8 +194,11 @@ class Slice:
 
     def _entries(self, inbox_id: int, below_seq: int) -> Literal["none", "more", "held"]:
         """Delete entries below a seq, oldest first; say whether some are left, or held back for the router."""
+        indexed = search_index.index_of(self._sql, inbox_id)
+        most_at_once = MAX_IN if indexed is None else search_index.FORGOTTEN_AT_ONCE
         while True:
-            found = self._sql.rows(DOOMED, (inbox_id, below_seq, max(1, self._most())))
+            most = max(1, min(self._most(), most_at_once))
+            found = self._sql.rows(DOOMED, (inbox_id, below_seq, most))
             if not found:
                 return "none"
             entries = self._routed(found)
@@ -186,12 +209,23 @@ class Slice:
             taken = entries[: self._fitting([size for _, _, size, _ in entries])]
             if not taken:
                 return "more"
+            mesh_receipts.mark_dropped(self._sql, inbox_id, taken[0][0], taken[-1][0], self._now)
             self._sql.change("DELETE FROM entry WHERE inbox_id = ? AND seq <= ?", (inbox_id, taken[-1][0]))
+            if indexed is not None:
+                search_index.forget(self._sql, indexed[0], taken[0][0], taken[-1][0])
             mids = [mid for _, mid, *_ in taken]
             deliveries.forget_pending(self._sql, [mid for _, mid, _, home in taken if home])
             if below_seq == EVERYTHING:
                 deliveries.forget_recipient(self._sql, inbox_id, mids)
-            drop_orphans(self._sql, mids)
+            drop_orphans(self._sql, mids, self._now)
+
+    def _indexes(self) -> bool:
+        """Take away search indexes that were dropped; True when something is left."""
+        while (index_id := search_index.dropped(self._sql)) is not None:
+            if self._spent():
+                return True
+            self._rows += search_index.take_away(self._sql, index_id, self._most())
+        return False
 
     def _routed(self, entries: list[Row]) -> list[Row]:
         """Return those in front of the first that the router may still need."""
@@ -202,23 +236,20 @@ class Slice:
 
     def _rest(self, inbox_id: int, below_seq: int) -> bool:
         """Delete what else hangs on dropped rows, or on a deleted inbox; True when some is left."""
-        statements = [
-            "DELETE FROM erased WHERE inbox_id = ?1 AND seq IN"
-            " (SELECT seq FROM erased WHERE inbox_id = ?1 AND seq < ?2 ORDER BY seq LIMIT ?3)"
+        sql = self._sql
+        steps: list[Callable[[int], int]] = [
+            lambda most: sql.change(_ERASED_BELOW, (inbox_id, below_seq, most)),
         ]
         if below_seq == EVERYTHING:
-            statements.append(
-                "DELETE FROM seen_delivery WHERE inbox_id = ?1 AND ?2 AND key IN"
-                " (SELECT key FROM seen_delivery WHERE inbox_id = ?1 ORDER BY key LIMIT ?3)"
-            )
-            statements.append(
-                "DELETE FROM sent_once WHERE sender = ?1 AND ?2 AND key IN"
-                " (SELECT key FROM sent_once WHERE sender = ?1 ORDER BY key LIMIT ?3)"
-            )
-        for statement in statements:
+            steps += [
+                lambda most: sql.change(_SEEN_BY, (inbox_id, most)),
+                lambda most: sql.change(_SENT_ONCE_BY, (inbox_id, most)),
+                lambda most: mesh_receipts.forget_sender(sql, inbox_id, most),
+            ]
+        for step in steps:
             while not self._spent():
                 most = self._most()
-                gone = self._sql.change(statement, (inbox_id, below_seq, most))
+                gone = step(most)
                 self._rows += gone
                 if gone < most:
                     break

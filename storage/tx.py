@@ -5,13 +5,12 @@ back: the last `mid` that was given out. It knows nothing of transactions; those
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 
 import apsw
 import msgspec
 
-from storage import agents, bodies, routing, rows, sweep
+from storage import agents, bodies, mesh_receipts, mesh_roster, routing, rows, search_index, sweep
 from storage.errors import Fenced, InboxGone, SlugTaken
 from storage.mail import SqliteMailChanges
 from storage.records import (
@@ -27,6 +26,7 @@ from storage.records import (
     TokenRecord,
 )
 from storage.sealing import Seal
+from storage.search_records import IndexRow
 from storage.sql import Sql, in_groups, shaped
 
 EPOCH_BYTES = 8
@@ -165,6 +165,8 @@ class SqliteTx(SqliteMailChanges):
         )
         for secret in new.secrets:
             self._put_secret(inbox_id, secret)
+        if new.settings.search:
+            search_index.switch(self.sql, inbox_id, on=True)
         return self.inbox(inbox_id)
 
     def change_inbox(self, inbox_id: int, name: str, settings: InboxSettings) -> None:
@@ -175,6 +177,7 @@ class SqliteTx(SqliteMailChanges):
         )
         if changed != 1:
             raise InboxGone(f"inbox {inbox_id}")
+        search_index.switch(self.sql, inbox_id, settings.search)
 
     def delete_inbox(self, inbox_id: int) -> None:
         """Free the slug and hide the inbox; what is little goes at once, the rest by `sweep`."""
@@ -185,9 +188,11 @@ class SqliteTx(SqliteMailChanges):
         if changed != 1:
             raise InboxGone(f"inbox {inbox_id}")
         self.sql.change("DELETE FROM inbox_head WHERE inbox_id = ?", (inbox_id,))
-        with self._overwriting():
+        with self.sql.overwriting():
             self.sql.change("DELETE FROM secret WHERE inbox_id = ?", (inbox_id,))
+        mesh_roster.leave(self.sql, inbox_id)
         agents.leave(self.sql, inbox_id)
+        search_index.switch(self.sql, inbox_id, on=False)
         sweep.leave(self.sql, inbox_id, sweep.EVERYTHING)
 
     def put_secret(self, inbox_id: int, secret: Secret) -> None:
@@ -197,7 +202,7 @@ class SqliteTx(SqliteMailChanges):
 
     def _put_secret(self, inbox_id: int, secret: Secret) -> None:
         kept = self._seal.keep(inbox_id, secret.name, secret.value)
-        with self._overwriting():
+        with self.sql.overwriting():
             self.sql.change(
                 "INSERT OR REPLACE INTO secret (inbox_id, name, value, key_id, added_at) VALUES (?, ?, ?, ?, ?)",
                 (inbox_id, secret.name, kept.value, kept.key_id, secret.added_at),
@@ -206,22 +211,9 @@ class SqliteTx(SqliteMailChanges):
     def drop_secret(self, inbox_id: int, name: str) -> bool:
         """Remove a secret."""
         self.head(inbox_id)
-        with self._overwriting():
+        with self.sql.overwriting():
             changed = self.sql.change("DELETE FROM secret WHERE inbox_id = ? AND name = ?", (inbox_id, name))
         return changed == 1
-
-    @contextmanager
-    def _overwriting(self) -> Iterator[None]:
-        """Have SQLite write zeros over what a statement removes or moves, also in pages that it frees.
-
-        For secrets alone, sealed or not: one that was removed while there was no key must be gone when there is one.
-        For messages it would cost a write for each page that retention frees.
-        """
-        self.sql.db.pragma("secure_delete", True)
-        try:
-            yield
-        finally:
-            self.sql.db.pragma("secure_delete", False)
 
     def put_token(self, token: TokenRecord) -> None:
         """Insert or replace a token."""
@@ -254,20 +246,30 @@ class SqliteTx(SqliteMailChanges):
         """Drop a staged body."""
         bodies.discard(self.sql, body_id)
 
+    # -- search ---------------------------------------------------------------------------------------------------
+    def index(self, inbox_id: int, after: int, rows: Sequence[IndexRow], through: int) -> bool:
+        """Put entries into an inbox's search index."""
+        return search_index.index(self.sql, inbox_id, after, rows, through)
+
+    def merge_index(self) -> bool:
+        """Tidy the search index a little."""
+        return search_index.merge(self.sql)
+
     # -- housekeeping ---------------------------------------------------------------------------------------------
     def sweep(self, max_rows: int, max_bytes: int, *, routed_only: bool = False) -> Swept:
         """Delete one slice, also bounded by 5 ms."""
         # The router cannot deliver while the disk is full: waiting for it then, nothing would ever be freed.
         routed_mid = routing.routed_mid(self.sql) if routed_only and not self.shrink else None
-        return sweep.Slice(self.sql, max_rows, max_bytes, routed_mid).run(
+        return sweep.Slice(self.sql, max_rows, max_bytes, self._now, routed_mid).run(
             self._stale_body_id, shrink=self.shrink
         )
 
     def forget_seen(self, before_us: int, max_rows: int) -> int:
-        """Forget old keys of deliveries, then of what was sent."""
-        forgotten = sweep.forget_seen(self.sql, before_us, max_rows)
-        if forgotten < max_rows:
-            forgotten += agents.forget_sent(self.sql, before_us, max_rows - forgotten)
+        """Forget old keys of deliveries, then of what was sent, then the notes of sent messages that are gone."""
+        forgotten = 0
+        for forget in (sweep.forget_seen, agents.forget_sent, mesh_receipts.forget):
+            if forgotten < max_rows:
+                forgotten += forget(self.sql, before_us, max_rows - forgotten)
         return forgotten
 
 

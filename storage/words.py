@@ -1,7 +1,7 @@
 """Where words begin and end in a text, by Unicode's rules (UAX #29), as SQLite's own library applies them.
 
-It stands here because only storage knows that library; the rules of matching and, one day, the tokens of the search
-index take their words from this one place, so that both see a text alike.
+It stands here because only storage knows that library; the rules of matching and those of searching take their words
+from this one place.
 """
 
 from collections.abc import Iterator

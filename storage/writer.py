@@ -166,6 +166,7 @@ class Writer:
     def _transact(self, jobs: list[Job], deadline: float) -> list[Job]:
         """Run jobs in one transaction and commit it; return those that came too late. Raises `_Lost`."""
         tx, db = self._upkeep.tx, self._upkeep.db
+        began = self._monotonic()
         tx.sql.fault = None
         mid = tx.last_mid
         tx.shrink = self._health.state == "full"
@@ -191,7 +192,7 @@ class Writer:
             self._roll_back(mid)
             raise _Lost(None, exc) from exc
         left = jobs[count:]
-        self._commit(jobs[:count], left, mid)
+        self._commit(jobs[:count], left, mid, began)
         return left
 
     def _run_unit(self, job: Job) -> None:
@@ -224,8 +225,9 @@ class Writer:
         if isinstance(fault, DISK_ERRORS) or not self._upkeep.db.in_transaction:
             raise _Lost(job, fault or raised or NotStored("The transaction ended inside a unit."))
 
-    def _commit(self, jobs: list[Job], left: list[Job], mid: int) -> None:
+    def _commit(self, jobs: list[Job], left: list[Job], mid: int, began: float) -> None:
         """Commit the transaction of these jobs. Raises `_Lost` when it is known that nothing was stored."""
+        done = self._monotonic()
         try:
             self._upkeep.db.execute("COMMIT")
         except apsw.Error as exc:
@@ -235,10 +237,9 @@ class Writer:
             self._answer_after_commit(jobs, exc)
             self._upkeep.repair(exc)
             return
+        ended = self._monotonic()
         self._upkeep.after_commit()
-        self._health.commits += 1
-        self._health.batch_units += len(jobs)
-        self._health.batch_units_max = max(self._health.batch_units_max, len(jobs))
+        self._health.committed(len(jobs), seconds=ended - began, commit_seconds=ended - done)
 
     def _answer_after_commit(self, jobs: list[Job], cause: BaseException) -> None:
         """Answer jobs whose COMMIT may or may not have been durable."""

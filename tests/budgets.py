@@ -16,6 +16,7 @@ BUDGETS_SECONDS: dict[str, float] = {
     "postroom": 180,
     "live": 480,
     "bench": 150,
+    "packages": 150,
 }
 
 DEFAULT_SECONDS = 30.0

@@ -5,7 +5,6 @@ the sums are printed at the end and a part that exceeds its budget fails the run
 """
 
 from collections import defaultdict
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,10 @@ from tests.budgets import BUDGETS_SECONDS, DEFAULT_SECONDS
 
 HERE = Path(__file__).parent
 DEFAULT_KILL_ROUNDS = 10
-"""How often the durability test kills the server in an ordinary run; `make soak` asks for more."""
+"""How often each of the durability tests kills the server in an ordinary run; `make soak` asks for more."""
 DEFAULT_MACHINE_RUNS = 100
 
 _spent: pytest.StashKey[dict[str, float]] = pytest.StashKey()
-_part: pytest.StashKey[str] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=DEFAULT_KILL_ROUNDS,
         metavar="N",
-        help=f"rounds of kill -9 in the durability test (default {DEFAULT_KILL_ROUNDS})",
+        help=f"rounds of kill -9 in each durability test (default {DEFAULT_KILL_ROUNDS})",
     )
     parser.addoption(
         "--machine-runs",
@@ -37,11 +35,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help=f"runs of the state machines against a real server (default {DEFAULT_MACHINE_RUNS})",
     )
+    parser.addoption(
+        "--whole-wheel",
+        action="store_true",
+        help="let the installed wheel pass all live tests instead of some",
+    )
 
 
 @pytest.fixture
 def kill_rounds(request: pytest.FixtureRequest) -> int:
-    """How many rounds of `kill -9` the durability test plays."""
+    """How many rounds of `kill -9` a durability test plays."""
     rounds: int = request.config.getoption("--kill-rounds")
     return rounds
 
@@ -62,14 +65,18 @@ def part_of(path: Path) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     """Start with nothing spent."""
     config.stash[_spent] = defaultdict(float)
+    config.pluginmanager.register(Spending(config))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add each phase of each test to the part that it belongs to."""
-    report = yield
-    item.config.stash[_spent][part_of(item.path)] += report.duration
-    return report
+class Spending:
+    """Adds each phase of each test to the part that it belongs to, whichever process has run it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._root, self._spent = config.rootpath, config.stash[_spent]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the report of one phase."""
+        self._spent[part_of(self._root / report.location[0])] += report.duration
 
 
 def exceeded(spent: dict[str, float]) -> list[str]:

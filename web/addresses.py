@@ -65,6 +65,13 @@ class TrustedProxies:
             masks.append((int(network.netmask), int(network.network_address)))
         self._any = any(self._masks.values())
 
+    def trusts_peer(self, peer: str | None) -> bool:
+        """Whether the machine at the other end of a connection is one of them."""
+        if not self._any or peer is None:
+            return False
+        here = peer_address(peer)
+        return here is not None and self.trusts(here)
+
     def client(self, peer: str | None, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
         """Return the client's address: `peer`'s own, unless that is a trusted proxy and names another one.
 

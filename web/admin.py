@@ -13,16 +13,20 @@ from typing import TypeVar
 import msgspec
 
 from actors.commands import ChangeInbox, DropSecret, PutSecret
+from actors.rules.scope import COMMONS
 from actors.service import Service
 from storage.clock import wall_clock_us
 from storage.records import InboxListing, InboxRecord
-from web.errors import ApiError, invalid, no_such_inbox
+from web.errors import ApiError, no_such_inbox
 from web.grammar import format_time
 from web.hosts import host_of
 from web.http import Answer, Request
+from web.inbox_params import CreateInbox, SettingsForm
+from web.openapi.about import About
+from web.openapi.shapes import InboxCreated, Purged, TokenIssued
 from web.options import WebOptions
 from web.params import (
-    LATER,
+    ChangeToken,
     CreateToken,
     EraseMessage,
     ListTokens,
@@ -41,7 +45,7 @@ from web.params import (
 from web.params import PutSecret as PutSecretForm
 from web.reads import principal_of
 from web.routes import Route
-from web.views import SecretView, TokenPage, inbox_view, token_view
+from web.views import InboxView, SecretView, TokenPage, TokenView, inbox_view, token_view
 
 SLUG_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 """Without l, o, 0 and 1: a drawn slug may be read aloud or typed."""
@@ -72,21 +76,32 @@ class Admin:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the table of routes, for Quart."""
-        inbox = "/v1/inboxes/{slug}"
+        inbox, token = "/v1/inboxes/{slug}", "/v1/tokens/{token_id}"
+        about = partial(About, "Administration", "admin")
+        made = about(CreateInbox, InboxCreated, 201, "conflict", merges=True)
         return (
-            Route("POST", "/v1/inboxes", self.create_inbox),
-            Route("GET", inbox, self.show_inbox),
-            Route("PATCH", inbox, self.change_inbox),
-            Route("DELETE", inbox, self.delete_inbox),
-            Route("POST", inbox + ":purge", self.purge),
-            Route("POST", inbox + "/secrets", self.put_secret),
-            Route("DELETE", inbox + "/secrets/{name}", self.drop_secret),
-            Route("DELETE", inbox + "/messages/{seq}", self.erase),
-            Route("POST", "/v1/tokens", self.create_token),
-            Route("GET", "/v1/tokens", self.list_tokens),
-            Route("PATCH", "/v1/tokens/{token_id}", self.change_token),
-            Route("DELETE", "/v1/tokens/{token_id}", self.revoke_token),
-            Route("GET", "/v1/me", self.me),
+            Route("POST", "/v1/inboxes", self.create_inbox, made),
+            Route("GET", inbox, self.show_inbox, about(None, InboxView)),
+            Route("PATCH", inbox, self.change_inbox, about(SettingsForm, InboxView, merges=True)),
+            Route("DELETE", inbox, self.delete_inbox, about(None, None, 204, "conflict")),
+            Route("POST", inbox + ":purge", self.purge, about(None, Purged, name="purge_inbox")),
+            Route("POST", inbox + "/secrets", self.put_secret, about(PutSecretForm, SecretView, 201)),
+            Route("DELETE", inbox + "/secrets/{name}", self.drop_secret, about(None, None, 204)),
+            Route(
+                "DELETE",
+                inbox + "/messages/{seq}",
+                self.erase,
+                about(EraseMessage, None, 204, name="erase_message"),
+            ),
+            Route("POST", "/v1/tokens", self.create_token, about(CreateToken, TokenIssued, 201, "not_found")),
+            Route("GET", "/v1/tokens", self.list_tokens, about(ListTokens, TokenPage)),
+            Route(
+                "PATCH", token, self.change_token, about(ChangeToken, TokenView, 200, "conflict", merges=True)
+            ),
+            Route("DELETE", token, self.revoke_token, about(None, None, 204, "conflict")),
+            Route(
+                "GET", "/v1/me", self.me, About("Administration", "token", None, TokenView, name="show_token")
+            ),
         )
 
     # -- inboxes -------------------------------------------------------------------------------------------
@@ -127,7 +142,12 @@ class Admin:
     async def delete_inbox(self, request: Request) -> Answer:
         """`DELETE /v1/inboxes/{slug}`: 204. The slug is free at once; the rows go in slices."""
         require_admin(request)
-        await self._service.delete_inbox((await self._inbox(request)).inbox_id)
+        inbox = await self._inbox(request)
+        if inbox.slug == COMMONS:
+            raise ApiError(
+                "conflict", f"{COMMONS} is where agents write to; purge it to empty it.", field="slug"
+            )
+        await self._service.delete_inbox(inbox.inbox_id)
         return NO_CONTENT
 
     async def purge(self, request: Request) -> Answer:
@@ -164,11 +184,12 @@ class Admin:
         """`POST /v1/tokens`: 201 with the token's text, which is shown this once."""
         require_admin(request)
         form = from_json(CreateToken, await request.read_body())
-        self._check_scope(form)
         token, text = self._service.tokens.draft(
             form.kind,
             inboxes=form.scope(),
             agent=form.agent,
+            machine=form.machine,
+            machines=tuple(dict.fromkeys(form.machines)),
             name=form.name,
             expires_at=form.expires_us(),
         )
@@ -233,16 +254,6 @@ class Admin:
             return self._options.public_url.rstrip("/")
         host = (request.header(b"host") or b"").decode("latin-1")
         return "http://" + (host if host_of(host) else self._options.bind)
-
-    def _check_scope(self, form: CreateToken) -> None:
-        """Refuse what this version has no use for, rather than issue a token that can do nothing."""
-        if form.kind == "machine":
-            raise invalid("kind", "Machine tokens come with a later version.")
-        for field in ("machine", "machines"):
-            if getattr(form, field):
-                raise invalid(field, LATER)
-        if form.kind == "agent" and form.agent is None and not form.inboxes:
-            raise invalid("inboxes", 'Name the inboxes that the token may read, or "all".')
 
 
 def require_admin(request: Request) -> None:

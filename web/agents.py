@@ -4,6 +4,7 @@ An agent is made with its private inbox and deleted with it, and with its beacon
 as every other one (`POST /v1/tokens` with `agent`).
 """
 
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -15,11 +16,12 @@ from storage.errors import SlugTaken
 from storage.mail_records import AgentRecord
 from storage.records import InboxSettings
 from web.admin import NO_CONTENT, admin_parameters, require_admin
-from web.errors import ApiError, invalid
+from web.errors import ApiError
 from web.grammar import format_time
 from web.http import Answer, Request
+from web.openapi.about import About
 from web.options import WebOptions
-from web.params import LATER, MAX_LIMIT, Limit, Name, from_json
+from web.params import MAX_LIMIT, Limit, Name, from_json
 from web.routes import Route
 
 
@@ -70,22 +72,29 @@ class AgentRoutes:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the table of routes, for Quart."""
+        about = partial(About, "Administration", "admin")
+        agent = "/v1/agents/{agent_id}"
         return (
-            Route("POST", "/v1/agents", self.create),
-            Route("GET", "/v1/agents", self.list_agents),
-            Route("GET", "/v1/agents/{agent_id}", self.show),
-            Route("DELETE", "/v1/agents/{agent_id}", self.delete),
+            Route(
+                "POST",
+                "/v1/agents",
+                self.create,
+                about(CreateAgent, AgentView, 201, "conflict not_found", "create_agent"),
+            ),
+            Route("GET", "/v1/agents", self.list_agents, about(ListAgents, AgentPage)),
+            Route("GET", agent, self.show, about(None, AgentView, name="show_agent")),
+            Route("DELETE", agent, self.delete, about(None, None, 204, name="delete_agent")),
         )
 
     async def create(self, request: Request) -> Answer:
-        """`POST /v1/agents`: 201 with the agent. Its inbox keeps as much as a new inbox does, and refuses nothing."""
+        """`POST /v1/agents`: 201 with the agent. Its inbox keeps as much as a new inbox does, and refuses nothing. A
+        machine that it is put on must exist.
+        """
         require_admin(request)
         form = from_json(CreateAgent, await request.read_body())
-        if form.machine is not None:
-            raise invalid("machine", LATER)
         settings = InboxSettings(retention=self._options.retention)
         try:
-            agent = await self._service.mail.create_agent(form.agent_id, settings)
+            agent = await self._service.mail.create_agent(form.agent_id, settings, machine=form.machine)
         except SlugTaken:
             raise ApiError("conflict", "An agent with this id exists already.", field="agent_id") from None
         return Answer(201, msgspec.json.encode(agent_view(agent)))

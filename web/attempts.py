@@ -34,6 +34,7 @@ class WrongTokens:
         self._rates: Rates[str] = Rates(clock, max_addresses)
         self._told: dict[str, float] = {}  # counted address → when a line told of it, the oldest first
         self._untold = 0  # wrong tokens from anywhere since the last line
+        self.counted = 0  # since the start
 
     def refusal(self, address: str | None, per_minute: int) -> ApiError:
         """Count one wrong token and return the refusal: `unauthenticated`, or `rate_limited` when the address has sent
@@ -51,6 +52,7 @@ class WrongTokens:
         valid one.
         """
         now = self._clock()
+        self.counted += 1
         self._untold += 1
         for known, told_at in list(self._told.items()):
             if now - told_at < SECONDS_PER_MINUTE:

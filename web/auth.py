@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from actors.agents import private_slug
+from actors.machines import machine_slug
 from actors.rules.scope import COMMONS
 from actors.tokens import TokenBook
 from storage.records import TokenRecord
@@ -39,9 +40,23 @@ class Principal(msgspec.Struct, frozen=True, gc=False):
         return self.token.agent
 
     @property
+    def machine(self) -> str | None:
+        """The machine that a machine token acts for: for every agent of it."""
+        return self.token.machine
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The slugs of the inboxes that the caller reads whatever its token was issued for: `commons`, and the private
+        inbox of its agent, or that of its machine.
+        """
+        if self.token.agent is not None:
+            return (COMMONS, private_slug(self.token.agent))
+        return () if self.token.machine is None else (COMMONS, machine_slug(self.token.machine))
+
+    @property
     def visible(self) -> frozenset[str] | None:
-        """The slugs of the inboxes whose messages a bound token may see in its agent's inbox, as of this moment: those
-        that it reads. None: every webhook and topic inbox.
+        """The slugs of the inboxes whose messages a token may see in an agent's inbox, as of this moment: those that it
+        reads. None: every webhook and topic inbox.
         """
         return None if self.token.inboxes is None else frozenset((*self.token.inboxes, COMMONS))
 
@@ -53,7 +68,7 @@ class Principal(msgspec.Struct, frozen=True, gc=False):
         """
         if self.token.kind == "admin":
             return True
-        if self.token.agent is not None and slug in (COMMONS, private_slug(self.token.agent)):
+        if slug in self.own:
             return True
         if self.token.inboxes is None:
             return not slug.startswith(PRIVATE_PREFIXES)
@@ -67,6 +82,11 @@ class Authenticator:
         self._tokens = tokens
         self._options = options
         self._wrong = WrongTokens()
+
+    @property
+    def wrong_tokens(self) -> int:
+        """How many wrong tokens came since the start, from anywhere."""
+        return self._wrong.counted
 
     def authenticate(self, headers: Sequence[tuple[bytes, bytes]], address: str | None) -> Principal:
         """Return the caller, whose request came from `address` (`web/addresses.py`).

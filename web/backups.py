@@ -5,6 +5,7 @@ directory is deleted; a download that breaks off before may be tried again.
 """
 
 from collections.abc import AsyncGenerator
+from functools import partial
 
 import msgspec
 import trio
@@ -14,6 +15,7 @@ from web.admin import NO_CONTENT, NoParameters, require_admin
 from web.errors import ApiError
 from web.grammar import format_time
 from web.http import Answer, Request, StreamedAnswer
+from web.openapi.about import About, Media
 from web.params import from_json
 from web.routes import Route
 
@@ -21,6 +23,8 @@ PIECE_BYTES = 1024 * 1024
 """Read from the file at a time: one hop to a thread for so much of a download."""
 
 SQLITE_TYPE = b"application/vnd.sqlite3"
+
+FILE = Media(SQLITE_TYPE.decode(), "The database, as one file.")
 
 
 class BackupView(msgspec.Struct, frozen=True):
@@ -57,11 +61,17 @@ class BackupRoutes:
     def routes(self) -> tuple[Route, ...]:
         """Return the table of routes, for the plain adapter: a file is streamed."""
         backup = "/v1/backups/{backup_id}"
+        about = partial(About, "Administration", "admin")
         return (
-            Route("POST", "/v1/backups", self.create),
-            Route("GET", backup, self.show),
-            Route("DELETE", backup, self.drop),
-            Route("GET", backup + "/file", self.fetch),
+            Route(
+                "POST",
+                "/v1/backups",
+                self.create,
+                about(NoParameters, BackupView, 202, "conflict", "begin_backup"),
+            ),
+            Route("GET", backup, self.show, about(None, BackupView, name="show_backup")),
+            Route("DELETE", backup, self.drop, about(None, None, 204, name="drop_backup")),
+            Route("GET", backup + "/file", self.fetch, about(None, FILE, 200, "conflict", "fetch_backup")),
         )
 
     async def create(self, request: Request) -> Answer:

@@ -35,6 +35,10 @@ _NAMED = re.compile(r"(unknown|required) field `(.*?)`", re.DOTALL)
 _LAST_INDEX = re.compile(r"(?:\[[^\]]*\])+$")
 _SENTENCES = {"unknown": "There is no member of this name here.", "required": "This is required."}
 
+# Made once: a decoder for a type costs more than what it decodes here.
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_pairs = json.JSONDecoder(object_pairs_hook=list, parse_int=str, parse_float=str)
+
 
 def from_query(into: type[T], raw_query: bytes, path: Mapping[str, str] | None = None) -> T:
     """Decode a query string, together with parameters that stand in the path (they may not be repeated
@@ -77,16 +81,64 @@ def json_object(body: bytes) -> dict[str, Any]:
     """
     if not body.strip():
         return {}
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        raise ApiError("invalid_argument", "The body is not valid JSON.") from None
+    value = _decoded(body)
     if nests_too_deep(body):
         raise ApiError("invalid_argument", "The body is nested too deeply.")
     if not isinstance(value, dict):
         raise ApiError("invalid_argument", "The body must be a JSON object.")
     json.loads(body, object_pairs_hook=_refuse_repeats, parse_int=str, parse_float=str)
     return value
+
+
+def raw_members(body: bytes) -> dict[str, bytes]:
+    """Decode a JSON body that must be an object into the bytes of its members, for one that is kept as it came; an
+    empty body counts as `{}`. Raises `ApiError`, also for a member that is there twice: what is in them is not judged.
+
+    The limit of nesting is that of each member: the object around them is ours, not a part of what is kept.
+    """
+    if not body.strip():
+        return {}
+    if not isinstance(_decoded(body), dict):
+        raise ApiError("invalid_argument", "The body must be a JSON object.")
+    try:
+        members = {name: bytes(value) for name, value in _members.decode(body).items()}
+        _refuse_repeats(_pairs.decode(body.decode()))
+    except RecursionError:
+        raise ApiError("invalid_argument", "The body is nested too deeply.") from None
+    for name, value in members.items():
+        if nests_too_deep(value):
+            raise invalid(name[:_SHOWN_NAME_CHARS], "This is nested too deeply.")
+    return members
+
+
+def unreadable(error: msgspec.DecodeError | RecursionError) -> str:
+    """Return what is wrong with JSON that our decoder refuses whatever it is for: a predicate for a sentence."""
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
+    if isinstance(error, msgspec.ValidationError):  # where any type will do, only a number can be wrong
+        return "has a number that is beyond the range of a double"
+    return "is not valid JSON"
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _refusal(body, error) from None
+
+
+def _refusal(body: bytes, error: msgspec.DecodeError | RecursionError) -> ApiError:
+    """Return why a body cannot be read, with the member that is to blame where that can be told."""
+    try:
+        members = _members.decode(body)  # passes over what is in them
+    except (msgspec.DecodeError, RecursionError):
+        members = {}
+    for name, value in members.items():
+        try:
+            msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError) as fault:
+            return invalid(name[:_SHOWN_NAME_CHARS], f"This {unreadable(fault)}.")
+    return ApiError("invalid_argument", f"The body {unreadable(error)}.")
 
 
 def _refuse_repeats(members: list[tuple[str, Any]]) -> None:

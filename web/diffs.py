@@ -2,17 +2,21 @@
 
 A diff says first what the server knows, the sender's words stand under `untrusted`. Type, kind, salience and what a
 message supersedes are chosen by the agent that published it, from closed sets and ranges, so no text of its own stands
-among the facts. A webhook chooses none of them.
+among the facts. A webhook chooses none of them, nor does a message of the mesh.
 """
 
 import msgspec
 
 from storage.mail_records import Delivered
 from web.grammar import format_time, ulid_text
+from web.mesh_messages import is_mesh
 from web.published import DEFAULT_SALIENCE, decode_said, diff_claims, is_published
 from web.render import CUT, inline_body, untrusted
 
 WEBHOOK_HEAD = (b'"created"', b'"webhook"', b"%g" % DEFAULT_SALIENCE, b"null")
+MESSAGE_HEAD = (b'"created"', b'"message"', b"%g" % DEFAULT_SALIENCE, b"null")
+SYSTEM_HEAD = (b'"created"', b'"system"', b"%g" % DEFAULT_SALIENCE, b"null")
+"""Of what the server or its administrator wrote: a message of the mesh without a sender."""
 NO_RECORD = b'{"score":0.0,"via":"direct","also_via":[],"matched_terms":[]}'
 """Of an entry that has none: whatever is in a private inbox was sent there."""
 
@@ -39,19 +43,22 @@ class Place(msgspec.Struct, frozen=True):
 def diff(row: Delivered, reader: Place, *, inline_limit: int) -> bytes:
     """Return a delivery's message as a diff, with its body or text when that has at most `inline_limit` bytes."""
     body = inline_body(row, inline_limit)
+    facts = _facts.decode(row.facts)
     if is_published(row.said):
         said = decode_said(row.said)
         head = _encode(said.type), _encode(said.kind), _encode(said.salience), _encode(said.supersedes)
         claims = diff_claims(said, None if body is None else body[1])
     else:
         head = WEBHOOK_HEAD
+        if is_mesh(row.said):
+            head = SYSTEM_HEAD if facts.sender is None else MESSAGE_HEAD
         claims = untrusted(row.said, body)
     return (
         b'{"diff_id":"%b","type":%b,"kind":%b,"origin":%b,"salience":%b,"supersedes":%b,"expires_at":%b%b,"untrusted":%b}'
         % (
             ulid_text(row.id).encode(),
             *head[:2],
-            _origin(row, reader),
+            _origin(row, facts, reader),
             *head[2:],
             b"null" if row.expires_at is None else _time(row.expires_at),
             CUT if body is None else b"",
@@ -71,11 +78,10 @@ def item(seq: int, diff: bytes, delivery: bytes) -> bytes:
     return b'{"delivery_seq":%d,"diff":%b,"delivery":%b}' % (seq, diff, delivery)
 
 
-def _origin(row: Delivered, reader: Place) -> bytes:
+def _origin(row: Delivered, facts: _Facts, reader: Place) -> bytes:
     """Return where a message is at home. Of one that was sent to the reader that is the reader's own inbox, also when
     it was sent to others before: their inboxes and numbers are none of the reader's business.
     """
-    facts = _facts.decode(row.facts)
     slug, seq, epoch = (
         (reader.slug, row.seq, reader.epoch) if row.own else (row.home, row.home_seq, row.home_epoch)
     )

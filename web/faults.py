@@ -30,7 +30,8 @@ def as_api_error(error: BaseException) -> ApiError | None:
         case ApiError():
             return error
         case Refusal():
-            return ApiError(error.code, error.message, field=error.field)
+            details = None if error.details is None else dict(error.details)
+            return ApiError(error.code, error.message, field=error.field, details=details)
         case InboxGone():
             return no_such_inbox()
         case SlugTaken():

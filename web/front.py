@@ -2,9 +2,12 @@
 
 - `/in/…`: ingest;
 - `/healthz`, `/readyz`: health;
+- `/openapi.json`: what this server can do (`web/openapi/`);
 - `/mcp`: authenticated here, then the MCP endpoint (`web/mcp/`), where it is on;
-- `/v1/…`: authenticated here before anything else is said; then the hot routes through the plain adapter
-  (`web/replies.py`), administration through Quart (`web/quartapp.py`), both with the same `Request` values;
+- `/ui…`: the web page, where it is on, which lets callers in by itself (`web/pages/`);
+- `/v1/…`, `/agent/…`, `/agents`, `/metrics`: authenticated here before anything else is said; then the hot routes
+  through the plain adapter (`web/replies.py`), administration through Quart (`web/quartapp.py`), both with the same
+  `Request` values;
 - anything else: 404 in the one error shape; also `/.well-known/…`, where MCP clients look for OAuth, and would take any
   other answer for it.
 
@@ -12,6 +15,7 @@ An unexpected exception is logged once, here, and is `internal` to the client.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import cast
 
@@ -19,6 +23,7 @@ import structlog
 import trio
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, HTTPScope, Scope
 
+from web import request_ids
 from web.addresses import TrustedProxies
 from web.auth import Authenticator
 from web.errors import ApiError
@@ -28,9 +33,14 @@ from web.health import Health
 from web.http import Answer, Handler, RawHeaders, Request, StreamedAnswer
 from web.ingest import Ingest
 from web.limits import PEER, ClientGone, Incoming, Peer, framed_twice
+from web.openapi.beside import BESIDE_THE_TABLES
+from web.openapi.document import PATH, Document
+from web.openapi.operations import operations
 from web.options import WebOptions, adopt
+from web.pages.app import Pages
 from web.quartapp import Administration
 from web.replies import send_answer, send_streamed
+from web.request_log import FIXED, INGEST_PREFIX, INGEST_ROUTE, RequestLog
 from web.routes import Route, RouteTable
 from web.slots import Slots
 from web.upstream.answers import shield_last_send
@@ -39,7 +49,13 @@ API_BODY_BYTES = 1024 * 1024
 """Bodies of the API (not of ingest) are JSON documents; the largest field that any of them allows is 64
 KiB."""
 
-INGEST_PREFIX = b"/in/"
+UNKNOWN_BODY_BYTES = 16 * 1024
+"""The same of who has not shown a token: somebody who signs in to the page."""
+
+API_PREFIXES = (b"/v1/", b"/agent/")
+API_PATHS = (b"/agents", b"/metrics")
+
+DOCUMENT_PATH = PATH.encode()
 
 LOGGED_PATH_BYTES = 256
 """No route of ours is longer, with a slug, a number and a name of 64 characters in it."""
@@ -67,8 +83,12 @@ class Front:
         stopping: trio.Event,
         slots: Slots | None = None,
         mcp: Handler | None = None,
+        pages: Pages | None = None,
+        requests: RequestLog | None = None,
     ) -> None:
-        """`hot` routes are answered by the plain adapter, those of `administration` through Quart; `mcp` is `/mcp`."""
+        """`hot` routes are answered by the plain adapter, those of `administration` through Quart; `mcp` is `/mcp`,
+        `pages` the web page; `requests` is where every answer is noted.
+        """
         self.ingest = ingest
         self._health = health
         self._authenticator = authenticator
@@ -76,7 +96,12 @@ class Front:
         self._stopping = stopping
         self._slots = slots
         self._mcp = mcp
+        self._pages = pages
         self._proxies = TrustedProxies(options.trusted_proxies)
+        self.requests = RequestLog() if requests is None else requests
+        self.document = Document((*BESIDE_THE_TABLES, *operations((*hot, *administration))))
+        if pages is not None:
+            hot, administration = (*hot, *pages.hot), (*administration, *pages.through_quart)
         self._table = RouteTable((*hot, *administration))
         self._through_quart = frozenset((route.method, route.template) for route in administration)
         self.administration = Administration(tuple(administration), self._carry_out)
@@ -88,6 +113,21 @@ class Front:
         self.ingest.in_flight.resize(new.bodies_in_flight_bytes)
         if self._slots is not None:
             self._slots.resize(new.max_streams, new.max_streams_per_inbox)
+
+    def template_of(self, method: str, target: bytes) -> str:
+        """Return the template of a request's path, `""` for one that no route has."""
+        path = _origin_form(target)
+        if path.startswith(INGEST_PREFIX):
+            return INGEST_ROUTE
+        if path in FIXED:
+            return path.decode()
+        found = self._table.match(path)
+        route = None if found is None else found.route(method)
+        return "" if route is None else route.template
+
+    def trusts(self, peer: str | None) -> bool:
+        """Whether the machine at the other end of a connection is a trusted proxy."""
+        return self._proxies.trusts_peer(peer)
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         """Answer one request (or take part in the server's start and end)."""
@@ -102,8 +142,11 @@ class Front:
         headers = cast(RawHeaders, scope["headers"])  # a list, in Hypercorn as in the ASGI specification
         incoming = Incoming(headers, receive, cast("Peer | None", scope["state"].get(PEER)))
         client = scope["client"]
+        peer = client[0] if client else None
+        request_ids.begin(headers, trusted=self._proxies.trusts_peer(peer))
 
         async def read_body() -> bytes:
+            # Without a word of the request, which holds this: a cycle for each would be a leak.
             return await incoming.whole(API_BODY_BYTES, self._options.body_timeout_seconds)
 
         request = Request(
@@ -111,13 +154,14 @@ class Front:
             _origin_form(scope["raw_path"]),
             scope["query_string"],
             headers,
-            self._proxies.client(client[0] if client else None, headers),
+            self._proxies.client(peer, headers),
             read_body,
             until_gone=incoming.swallow,
         )
         answer = await self._guarded(request, lambda: self._dispatch(scope, request, incoming, send))
         if answer is None:
             return
+        self.requests.note(request, answer.status)
         try:
             if isinstance(answer, Answer):
                 await send_answer(answer, incoming, send)
@@ -139,10 +183,10 @@ class Front:
             return None
         except Exception as error:
             answer = _told(error)
-            if answer is not None:
-                return answer
-            log.exception("a request failed", method=request.method, path=_loggable(request.raw_path))
-            return INTERNAL
+            if answer is None:
+                log.exception("a request failed", method=request.method, path=_loggable(request.raw_path))
+                answer = INTERNAL
+            return answer if self._pages is None else self._pages.dressed(request, answer)
 
     async def _dispatch(
         self,
@@ -161,23 +205,43 @@ class Front:
             if request.method not in ("GET", "HEAD"):
                 raise _wrong_method(b"GET, HEAD")
             return self._health.healthz() if path == b"/healthz" else self._health.readyz()
+        if path == DOCUMENT_PATH:
+            return await self.document.openapi(request)
+        if self._pages is not None and self._pages.owns(path):
+            if self._stopping.is_set():
+                raise _stopping()
+            answer = self._pages.admit(request)
+            if request.principal is None:
+                seconds = self._options.body_timeout_seconds
+                request.read_body = partial(incoming.whole, UNKNOWN_BODY_BYTES, seconds)
+            return answer or await self._route(scope, request, incoming, send)
         mcp = self._mcp if path == b"/mcp" and self._options.mcp_enabled else None
-        if mcp is None and not path.startswith(b"/v1/"):
+        if mcp is None and not path.startswith(API_PREFIXES) and path not in API_PATHS:
             raise _no_such_page()
         request.principal = self._authenticator.authenticate(request.headers, request.source_ip)
         if self._stopping.is_set():
             raise _stopping()
         if mcp is not None:
             return await mcp(request)
+        return await self._route(scope, request, incoming, send)
+
+    async def _route(
+        self,
+        scope: HTTPScope,
+        request: Request,
+        incoming: Incoming,
+        send: ASGISendCallable,
+    ) -> Answer | StreamedAnswer | None:
         if incoming.framed_twice:
             raise framed_twice()
-        found = self._table.match(path)
+        found = self._table.match(request.raw_path)
         if found is None:
             raise _no_such_page()
         route = found.route(request.method)
         if route is None:
             raise _wrong_method(found.allow)
         request.params = found.params
+        request.route = route.template
         if (route.method, route.template) not in self._through_quart:
             return await route.handler(request)
         body = await request.read_body()
@@ -219,6 +283,7 @@ class Front:
         """Run an administrative handler, inside Quart."""
         answer = await self._guarded(request, lambda: route.handler(request))
         if isinstance(answer, Answer):
+            self.requests.note(request, answer.status)
             return answer
         raise TypeError(f"{route.template}: only complete answers go through Quart")
 

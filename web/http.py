@@ -4,6 +4,7 @@ Two thin adapters turn them into HTTP: `web/front.py` (plain ASGI, the hot route
 administration and documents).
 """
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
@@ -24,10 +25,12 @@ class Request:
     names arrive lower-cased from the server; order and duplicates are the sender's. `read_body` returns the
     whole body and raises `ApiError` (413, 408) when it is too large or too slow; ingest reads it in pieces instead.
     `until_gone` returns when the client has left; a handler that sleeps runs it beside its sleep.
-    `params` are the path's parameters, percent-decoded, by their names in the route's template (`web/routes.py`).
+    `params` are the path's parameters, percent-decoded, by their names in the route's template (`web/routes.py`), which
+    is `route`, `""` before it is found. `began_at` is when it came, on `time.perf_counter`.
     """
 
     __slots__ = (
+        "began_at",
         "headers",
         "method",
         "params",
@@ -35,6 +38,7 @@ class Request:
         "raw_path",
         "raw_query",
         "read_body",
+        "route",
         "source_ip",
         "until_gone",
     )
@@ -60,6 +64,8 @@ class Request:
         self.principal = principal
         self.params = {} if params is None else params
         self.until_gone = until_gone
+        self.route = ""
+        self.began_at = time.perf_counter()
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of a header (name in lower case), or None."""

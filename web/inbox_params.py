@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from actors.commands import Refusal
 from actors.housekeeping import DEDUPE_WINDOW_MAX_SECONDS
+from actors.rules.scope import COMMONS
 from storage.records import InboxRecord, InboxSettings, NewInbox, Response, Retention, Secret
 from storage.secret import SecretBytes
 from web.decoding import SAFE_INTEGER, from_object, json_object
@@ -177,6 +178,8 @@ class CreateInbox(SettingsForm, frozen=True, kw_only=True, forbid_unknown_fields
         super().check()
         if self.slug is not None and is_reserved_slug(self.slug):
             raise invalid("slug", "Slugs that begin with agent. or machine. are the server's own.")
+        if self.slug == COMMONS and self.kind != "topic":
+            raise invalid("kind", f"{COMMONS} is a topic inbox: every agent reads and writes it.")
         if self.kind != "webhook" and self.verifier != "none":
             raise invalid("verifier", "Only webhook inboxes verify what arrives.")
         names = [form.name for form in self.secrets] + (["default"] if self.secret is not None else [])
@@ -283,6 +286,9 @@ def apply_patch(
             check_signed_url(settings, public_url)
     except ApiError as error:
         raise Refusal(error.code, error.message, error.field) from None
+    if inbox.kind in ("agent", "machine") and settings.retention.policy == "refuse":
+        message = "The inbox of an agent or a machine refuses nothing: what is too much goes at its old end."
+        raise Refusal("invalid_argument", message, "retention.policy")
     for secret in inbox.secrets:
         try:
             check_secret(form.verifier, form.verifier_options, secret.value.reveal(), secret.name)

@@ -23,8 +23,10 @@ from actors.fanout import Ticket
 from actors.service import Service
 from storage.clock import wall_clock_us
 from storage.records import INLINE_BODY_BYTES, BodyKind, InboxRecord, Secret, Verdict
+from web.appending import append_draft
 from web.claims import Held, body_kind, facts, redacted_path, said
 from web.errors import ApiError, unauthenticated
+from web.figures import IngestFigures
 from web.grammar import is_slug, ulid_text
 from web.handshakes.model import NO_HEADERS, Adoption, Handshake
 from web.handshakes.providers import compile_handshake
@@ -93,6 +95,7 @@ class Ingest:
         self._public_url = (options.public_url or "").rstrip("/")
         self._rates: Rates[int] = Rates()  # by inbox_id
         self.in_flight = BodiesInFlight(options.bodies_in_flight_bytes)
+        self.figures = IngestFigures()
         self._prepared: dict[int, Prepared] = {}
 
     @property
@@ -105,7 +108,16 @@ class Ingest:
         return (await self.take(request, incoming)).answer
 
     async def take(self, request: Request, incoming: Incoming) -> Taken:
-        """Take one request in. Raises `ApiError`, `ClientGone`, and what `Service.append` raises."""
+        """Take one request in, and count it. Raises `ApiError`, `ClientGone`, and what `Service.append` raises."""
+        try:
+            taken = await self._take(request, incoming)
+        except Exception as error:
+            self.figures.failed(error)
+            raise
+        self.figures.took(taken.appended)
+        return taken
+
+    async def _take(self, request: Request, incoming: Incoming) -> Taken:
         slug, slash, rest = request.raw_path[len(PREFIX) :].partition(b"/")
         inbox = await self._find(slug.decode("latin-1"))
         if request.method not in ("POST", "PUT"):
@@ -151,6 +163,7 @@ class Ingest:
                 judgement = handshake.doubted(judgement, body)
                 if (reply := handshake.after(request, body, judgement)) is not None:
                     return Taken(await self._give(inbox, reply))
+            self.figures.judged(inbox.settings.verifier, judgement)
             if judgement.verified is False and prepared.rejects:
                 raise _rejected(judgement)
             ticket = Ticket()
@@ -217,7 +230,7 @@ class Ingest:
         content = body.whole() if inline else b""
         verifier = prepared.verifier
         draft = Draft(
-            id=_new_id(),
+            id=new_id(),
             size=body.size,
             facts=facts(request.method, request.source_ip, body.size, judgement, verifier.name),
             said=said(
@@ -235,19 +248,7 @@ class Ingest:
             verified=VERDICTS[judgement.verified],
             dedupe_key=_dedupe_key(judgement) if prepared.record.settings.dedupe_window_seconds else None,
         )
-        if inline:
-            return await self._service.append(prepared.record, draft, ticket)
-        body_id = await self._service.stage_body(body.open())
-        adopted = False
-        try:
-            draft = msgspec.structs.replace(draft, body_id=body_id)
-            appended = await self._service.append(prepared.record, draft, ticket)
-            adopted = not appended.duplicate
-            return appended
-        finally:
-            # Also when the outcome is unknown: a body that a message has adopted is not touched.
-            if not adopted:
-                await self._service.discard_body(body_id)
+        return await append_draft(self._service, prepared.record, draft, body.open, ticket)
 
 
 def _prepared(inbox: InboxRecord) -> Prepared:
@@ -281,7 +282,7 @@ def _write(body: Spool, data: bytes) -> None:
         raise
 
 
-def _new_id() -> bytes:
+def new_id() -> bytes:
     """Return a ULID: 48 bits of milliseconds, 80 random bits."""
     return (time.time_ns() // 1_000_000).to_bytes(6, "big") + os.urandom(10)
 

@@ -23,21 +23,16 @@ from web.params import (
 
 Since = Annotated[
     Cursor,
-    Meta(description="Look above this delivery_seq instead of your stored cursor, to see deliveries again."),
+    Meta(description="Look above this delivery_seq instead of your cursor."),
 ]
 Ack = Annotated[
     Cursor,
-    Meta(
-        description="Acknowledge up to this delivery_seq first: the last answer's window_high, once that is handled."
-    ),
+    Meta(description="Acknowledge up to here first: the last answer's window_high, once that is handled."),
 ]
-PageLimit = Annotated[
-    int, Meta(ge=1, le=MAX_SEQ, description="At most so many; the server's own cap is never exceeded.")
-]
+PageLimit = Annotated[int, Meta(ge=1, le=MAX_SEQ, description="Never more than the server's own cap.")]
 LastSeen = Annotated[
-    Time, Meta(description="Only what was delivered after this RFC 3339 time: last_seen of the last answer.")
+    Time, Meta(description="Only later than this RFC 3339 time: last_seen of the last answer.")
 ]
-InboxLimit = Annotated[Limit, Meta(description="At most so many.")]
 
 
 class PullInbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +44,7 @@ class PullInbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class WaitInbox(PullInbox, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`POST /v1/inbox:wait`: the same, as soon as there is something, or else after `timeout_seconds`; 0 looks once."""
+    """`POST /v1/inbox:wait`: a pull that waits for something to come, for `timeout_seconds` at most; 0 looks once."""
 
     timeout_seconds: Annotated[int, Meta(ge=0, le=MAX_WAIT_SECONDS, description="0 looks once.")] = (
         DEFAULT_WAIT_SECONDS
@@ -60,7 +55,7 @@ class ReadInbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """`GET /v1/inbox`, `inbox`: what was delivered after a time, oldest first."""
 
     last_seen: LastSeen | None = None
-    limit: InboxLimit = MAX_LIMIT
+    limit: Limit = MAX_LIMIT
 
     def check(self) -> None:
         """Refuse a time that is none."""
@@ -73,7 +68,7 @@ class ReadInbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class StreamInbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/inbox:stream`: as `StreamMessages`, of one's own inbox."""
+    """`GET /v1/inbox:stream`: from `after`, else from now. The header `Last-Event-ID` wins over `after` and `epoch`."""
 
     after: Cursor | None = None
     types: Types = ()

@@ -4,17 +4,22 @@ What is read, sent and refused is decided in `web/pulling.py`, `web/publishing.p
 paths, the bodies and the query strings. (The stream of one's own inbox is with the other streams, `web/streams.py`.)
 """
 
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
+from actors.beacons import Placed
 from actors.service import Service
+from web.activity import Activity, session_in
 from web.admin import NO_CONTENT, NoParameters
 from web.errors import invalid
 from web.http import Answer, Request
 from web.ingest import DUPLICATE
-from web.interests import Interests, no_such_beacon
+from web.interests import BeaconView, Interests, no_such_beacon
 from web.mail_params import PullInbox, ReadInbox, WaitInbox
+from web.mcp.shapes import BeaconMatches, Beacons, Published, PullPage, ReplayPage
+from web.openapi.about import About
 from web.options import WebOptions
 from web.params import from_object, from_query, json_object
 from web.publish_params import PlaceBeacon, Publish, TestBeacon
@@ -26,6 +31,8 @@ from web.slots import Slots
 
 P = TypeVar("P", bound=msgspec.Struct)
 
+REPEATED = ("Postroom-Duplicate",)
+
 
 class MailRoutes:
     """The routes over one service; waits share the slots of all others."""
@@ -34,22 +41,37 @@ class MailRoutes:
         self._pulling = Pulling(service, options, slots)
         self._publications = Publications(service)
         self._interests = Interests(service)
+        self._activity = Activity(service)
 
     def routes(self) -> tuple[Route, ...]:
-        """Return the table of routes, for the front's plain adapter."""
+        """Return the table of routes, for the front's plain adapter. Each is a sign of life, but for waits."""
         beacon = "/v1/beacons/{name}"
-        return (
-            Route("POST", "/v1/inbox:pull", self.pull),
-            Route("POST", "/v1/inbox:wait", self.wait),
-            Route("GET", "/v1/inbox", self.read),
-            Route("POST", "/v1/publish", self.publish),
-            Route("GET", "/v1/beacons", self.list_beacons),
-            Route("PUT", "/v1/beacons", self.place_beacon),
-            Route("PUT", beacon, self.place_beacon),
-            Route("GET", beacon, self.show_beacon),
-            Route("DELETE", beacon, self.remove_beacon),
-            Route("POST", "/v1/beacons:test", self.test_beacon),
+        about = partial(About, "Agents", "agent")
+        waiting = about(WaitInbox, PullPage, 200, "too_many_waits", "wait_for_deliveries")
+        counted = (
+            Route("POST", "/v1/inbox:pull", self.pull, about(PullInbox, PullPage, name="pull_inbox")),
+            Route("GET", "/v1/inbox", self.read, about(ReadInbox, ReplayPage, name="replay_inbox")),
+            Route(
+                "POST",
+                "/v1/publish",
+                self.publish,
+                about(Publish, Published, gives=REPEATED),
+            ),
+            Route("GET", "/v1/beacons", self.list_beacons, about(None, Beacons)),
+            Route(
+                "PUT", "/v1/beacons", self.place_beacon, about(PlaceBeacon, Placed, name="place_named_beacon")
+            ),
+            Route("PUT", beacon, self.place_beacon, about(PlaceBeacon, Placed)),
+            Route("GET", beacon, self.show_beacon, about(None, BeaconView)),
+            Route("DELETE", beacon, self.remove_beacon, about(None, None, 204)),
+            Route(
+                "POST",
+                "/v1/beacons:test",
+                self.test_beacon,
+                about(TestBeacon, BeaconMatches),
+            ),
         )
+        return (*self._activity.counted(counted), Route("POST", "/v1/inbox:wait", self.wait, waiting))
 
     # -- one's own inbox -----------------------------------------------------------------------------------
     async def pull(self, request: Request) -> Answer:
@@ -58,8 +80,10 @@ class MailRoutes:
         return Answer(200, render_pull(await self._pulling.pull(principal_of(request), params)))
 
     async def wait(self, request: Request) -> Answer:
-        """`POST /v1/inbox:wait`: the same, as soon as there is something. Raises `ClientGone`."""
+        """`POST /v1/inbox:wait`: a pull that waits for something to come. Raises `ClientGone`."""
         params = await _body(request, WaitInbox)
+        if params.timeout_seconds == 0:
+            self._activity.heard(principal_of(request), session_in(request))
         waited = await self._pulling.wait(principal_of(request), params, request.until_gone)
         return Answer(200, waited.body, sent=waited.release)
 
@@ -83,7 +107,7 @@ class MailRoutes:
         return Answer(200, self._interests.listed(principal_of(request)))
 
     async def show_beacon(self, request: Request) -> Answer:
-        """`GET /v1/beacons/{name}`: one of them."""
+        """`GET /v1/beacons/{name}`: one of the agent's beacons."""
         from_query(NoParameters, request.raw_query)
         return Answer(200, self._interests.show(principal_of(request), request.params["name"]))
 
@@ -93,7 +117,7 @@ class MailRoutes:
         return Answer(200, await self._interests.place(principal_of(request), params))
 
     async def remove_beacon(self, request: Request) -> Answer:
-        """`DELETE /v1/beacons/{name}`: 204. What it has delivered stays."""
+        """`DELETE /v1/beacons/{name}`: 204. What the beacon has delivered stays."""
         from_query(NoParameters, request.raw_query)
         if not await self._interests.remove(principal_of(request), request.params["name"]):
             raise no_such_beacon()

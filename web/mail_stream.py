@@ -37,7 +37,7 @@ class PrivatePlace(Place):
             told = [row for row in span.rows if not types or row.event_type in types]
             if told or not span.more:
                 self._records = {row.seq: delivery(row) for row in told}
-                return Page(span.head, [_message(row) for row in told], not span.more), []
+                return Page(span.head, [as_message(row) for row in told], not span.more), []
             after = span.through
 
     def message(self, row: StoredMessage, *, bodies: bool, inline_limit: int) -> bytes:
@@ -52,7 +52,7 @@ class PrivatePlace(Place):
         )
 
 
-def _message(row: Delivered) -> StoredMessage:
+def as_message(row: Delivered) -> StoredMessage:
     """Return a delivery as a message of the inbox that it was delivered to, received when it came there."""
     return StoredMessage(
         row.seq,

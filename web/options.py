@@ -14,7 +14,9 @@ class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
     `max_streams` counts open waits and streams together, `max_streams_per_inbox` those on one inbox. `retention`: a new
     inbox gets it unless it is created with its own. `mcp_wait_keepalive_seconds`: None sends nothing before the answer.
     `allowed_origins` as `scheme://host[:port]`, `allowed_hosts` without ports; both beside those of `public_url`.
-    `trusted_proxies` as `web.addresses.network_of` returns them. `auth_failures_per_minute`: of one address, 0: any.
+    `trusted_proxies` and `wake_allowed_cidrs` (empty: no wake-ups) as `web.addresses.network_of` returns them.
+    `auth_failures_per_minute`: of one address, 0: any. `ui_idle_seconds`: a session of the page without a request ends
+    then, `ui_session_seconds`: any.
     """
 
     bind: str = "127.0.0.1:8025"
@@ -43,6 +45,10 @@ class WebOptions(msgspec.Struct, frozen=True, kw_only=True):
     allowed_hosts: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     auth_failures_per_minute: int = 30
+    wake_allowed_cidrs: tuple[str, ...] = ()
+    ui_enabled: bool = True
+    ui_session_seconds: float = 12 * 3600.0
+    ui_idle_seconds: float = 2 * 3600.0
     retention: Retention = Retention()
 
     @property

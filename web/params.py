@@ -34,7 +34,7 @@ DEFAULT_WAIT_SECONDS = 30
 MAX_STREAM_INBOXES = 32
 """In one stream. Its cursor names each of them and comes back in a request header: under 5 KiB of the 8 that proxies
 take."""
-LATER = "Machines come with a later version."
+UNBOUND = "Only a token of an agent or a machine reaches machines."
 MAX_TOKEN_INBOXES = 1_000
 """Slugs, or machines, that one token may name; a token for more is a token for all."""
 
@@ -48,27 +48,21 @@ Epoch = Annotated[
     str,
     Meta(
         max_length=100,
-        description="The epoch that your cursor came from: refused if the inbox has another one now.",
+        description="Of your cursor: refused if the inbox has another one now.",
     ),
 ]
 EventType = Annotated[str, Meta(max_length=200)]
 Types = Annotated[
     tuple[EventType, ...],
-    Meta(max_length=MAX_TYPES, description="Only messages whose event_type is one of these."),
+    Meta(max_length=MAX_TYPES, description="Only these event types."),
 ]
 Time = Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-time"})]
-Bodies = Annotated[
-    bool, Meta(description="Include bodies, but for those over the inline limit (body_truncated).")
-]
-After = Annotated[
-    Cursor, Meta(description="Read forward: messages with a seq greater than this; 0 is the beginning.")
-]
-Before = Annotated[Seq, Meta(description="Read backward: messages with a seq less than this.")]
+Bodies = Annotated[bool, Meta(description="Include bodies, but for large ones (body_truncated).")]
+After = Annotated[Cursor, Meta(description="Read forward: seq greater than this; 0 is the beginning.")]
+Before = Annotated[Seq, Meta(description="Read backward: seq less than this.")]
 Since = Annotated[Time, Meta(description="Received at this RFC 3339 time or later.")]
 Until = Annotated[Time, Meta(description="Received before this RFC 3339 time.")]
-Verified = Annotated[
-    bool, Meta(description="Only messages whose signature was right (true), or was not (false).")
-]
+Verified = Annotated[bool, Meta(description="Only those whose signature was right, or (false) was not.")]
 
 
 class ListInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -226,6 +220,11 @@ class CreateToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise invalid("machine", "An agent's token belongs to the machine of its agent.")
         if self.kind == "machine" and self.agent is not None:
             raise invalid("agent", "A machine token acts for every agent of its machine.")
+        if self.kind == "agent" and self.agent is None:
+            if not self.inboxes:
+                raise invalid("inboxes", 'Name the inboxes that the token may read, or "all".')
+            if self.machines:
+                raise invalid("machines", UNBOUND)
         if self.kind != "admin":
             _check_inboxes(self.inboxes)
         self.expires_us()
@@ -239,8 +238,8 @@ class CreateToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return None if self.expires_at is None else time_argument("expires_at", self.expires_at)
 
 
-class _TokenForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What of a token can be changed, as a merge patch sees it."""
+class ChangeToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`PATCH /v1/tokens/{token_id}`: what of a token can be changed."""
 
     inboxes: Inboxes = ()
     machines: Machines = ()
@@ -254,15 +253,15 @@ def patch_token(token: TokenRecord, patch: dict[str, Any]) -> TokenRecord:
 
     Raises `ApiError` `invalid_argument` naming the field.
     """
-    form = from_object(_TokenForm, {name: value for name, value in patch.items() if value is not None})
+    form = from_object(ChangeToken, {name: value for name, value in patch.items() if value is not None})
     for name in patch:
-        if name not in _TokenForm.__struct_fields__:
+        if name not in ChangeToken.__struct_fields__:
             raise invalid(name, "This member of a token cannot be changed.")
     changes: dict[str, Any] = {}
     if token.kind == "admin" and (form.inboxes or form.machines):
         raise invalid("inboxes" if form.inboxes else "machines", "An admin token takes no scope.")
-    if form.machines:
-        raise invalid("machines", LATER)
+    if form.machines and token.agent is None and token.machine is None:
+        raise invalid("machines", UNBOUND)
     if "inboxes" in patch:
         _check_inboxes(form.inboxes)
         changes["inboxes"] = _scope(form.inboxes, token.kind)
@@ -289,6 +288,7 @@ def _scope(inboxes: tuple[str, ...] | str, kind: TokenKind) -> tuple[str, ...] |
 
 
 __all__ = [
+    "ChangeToken",
     "CreateInbox",
     "CreateToken",
     "GetMessage",

@@ -35,27 +35,25 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Ttl = Annotated[int, Meta(ge=1, le=MAX_TTL_SECONDS)]
 Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG)]
 Term = Annotated[str, Meta(min_length=1, max_length=MAX_TERM)]
-BeaconName = Annotated[Name, Meta(description="Name of the beacon.", examples=["ci"])]
+BeaconName = Annotated[Name, Meta(examples=["ci"])]
 
 
 class To(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """To whom a message goes: `agents` by name, or one topic inbox."""
 
-    agents: Annotated[
-        tuple[Name, ...], Meta(max_length=MAX_RECIPIENTS, description="To these agents, by agent_id.")
-    ] = ()
-    inbox: Annotated[Slug, Meta(description="To this topic inbox.")] | None = None
+    agents: Annotated[tuple[Name, ...], Meta(max_length=MAX_RECIPIENTS, description="By agent_id.")] = ()
+    inbox: Annotated[Slug, Meta(description="A topic inbox.")] | None = None
 
 
 class Publish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`POST /v1/publish`, `publish`."""
 
-    type: Annotated[Type, Meta(description="What has happened.")]
-    kind: Annotated[PublishedKind, Meta(description="What it is.")]
-    subject: Annotated[str, Meta(max_length=MAX_SUBJECT)]
+    type: Type
+    kind: PublishedKind
+    subject: Annotated[str, Meta(max_length=MAX_SUBJECT, description="At most 200 characters.")]
     text: Annotated[str, Meta(max_length=MAX_TEXT_BYTES, description="At most 64 KiB.")]
     tags: Annotated[tuple[Tag, ...], Meta(max_length=MAX_TAGS)] = ()
-    salience: Annotated[Share, Meta(description="How much it matters, 0 to 1.")] = DEFAULT_SALIENCE
+    salience: Annotated[Share, Meta(description="How much it matters.")] = DEFAULT_SALIENCE
     to: (
         Annotated[
             To,
@@ -64,10 +62,7 @@ class Publish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         | None
     ) = None
     supersedes: (
-        Annotated[
-            str, Meta(pattern=ULID_PATTERN, description="The diff_id of the message that this one replaces.")
-        ]
-        | None
+        Annotated[str, Meta(pattern=ULID_PATTERN, description="The diff_id that this one replaces.")] | None
     ) = None
     ttl_seconds: Annotated[Ttl, Meta(description="It expires after so many seconds.")] | None = None
     idempotency_key: (
@@ -76,7 +71,7 @@ class Publish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             Meta(
                 min_length=1,
                 max_length=MAX_KEY,
-                description="A repeated call with the same key publishes nothing and has the same answer.",
+                description="The same again publishes nothing twice.",
             ),
         ]
         | None
@@ -102,7 +97,7 @@ class _Interest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             str,
             Meta(
                 max_length=MAX_ABOUT,
-                description="What is of interest, in words; half of them, by weight, must be in a message. "
+                description="What is of interest; half of the words, by weight, must be in a message. "
                 "Without it the filters decide alone.",
             ),
         ]
@@ -146,9 +141,7 @@ class PlaceBeacon(_Interest, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ttl_seconds: Annotated[Ttl, Meta(description="It goes out after so many seconds.")] | None = None
     backfill: Annotated[
         int,
-        Meta(
-            ge=0, le=MAX_BACKFILL, description="Deliver so many of the best matches that are there already."
-        ),
+        Meta(ge=0, le=MAX_BACKFILL, description="Deliver so many of the newest matches."),
     ] = 0
 
 

@@ -34,8 +34,8 @@ class Said(msgspec.Struct, frozen=True, gc=False):
 _said = msgspec.json.Decoder(Said)
 
 
-def published_facts(sender: str, size: int) -> bytes:
-    """Return the server's half as a JSON object: the agent that sent it, authenticated, and the bytes of its text."""
+def published_facts(sender: str | None, size: int) -> bytes:
+    """Return the server's half as a JSON object: the agent that sent it, authenticated, and the bytes of its body."""
     return _encode(
         Facts(
             method=None,

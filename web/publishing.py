@@ -55,14 +55,16 @@ class Publications:
             raise ApiError("not_found", f'There is no topic inbox "{to}".', field="to")
         ticket = Ticket()
         try:
-            publication = self._publication(sender, params, ticket)
+            publication = self._publication(sender, params, ticket, frozenset(caller.token.machines))
             published = await self._service.publishing.publish(sender, publication)
         except BaseException:
             ticket.close()
             raise
         return Answered(_told(published), published.duplicate, ticket.close)
 
-    def _publication(self, sender: AgentRecord, params: Publish, ticket: Ticket) -> Publication:
+    def _publication(
+        self, sender: AgentRecord, params: Publish, ticket: Ticket, machines: frozenset[str]
+    ) -> Publication:
         text = params.text.encode()
         to, key, ttl = params.to, params.idempotency_key, params.ttl_seconds
         return Publication(
@@ -84,6 +86,7 @@ class Publications:
             key=None if key is None else key.encode(),
             request=params.fingerprint(),
             ticket=ticket,
+            machines=machines,
         )
 
 

@@ -5,6 +5,7 @@ that token at that moment. A page is cut by what it costs as sent, inside the lo
 not count as looked at, or an acknowledgement would pass it.
 """
 
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -17,20 +18,19 @@ from actors.mail import PullCall
 from actors.service import Service
 from actors.watchers import Watcher
 from storage.mail_records import AgentRecord, Delivered
+from web.activity import Activity
 from web.auth import Principal
 from web.diffs import Place, delivery, diff, item
 from web.errors import no_such_inbox, unauthenticated
 from web.grammar import format_time
 from web.mail_params import PullInbox, ReadInbox, WaitInbox
 from web.options import WebOptions
+from web.places import Places
 from web.private import calling_agent
 from web.render import PLAIN, Cost
-from web.slots import Slots
+from web.slots import Slots, holder
 from web.waiting import UntilGone, Waited, unless_gone
 from web.watching import Access
-
-KNOWN_EPOCHS = 10_000
-"""Agents whose inbox's epoch is remembered: some 100 bytes each."""
 
 _HEAD = b'{"items":['
 _WIDEST = 2**63 - 1  # a cursor with as many digits as there can be
@@ -66,7 +66,7 @@ class Pulling:
         self.service = service
         self._options = options
         self._slots = slots
-        self._epochs: dict[int, str] = {}
+        self._places = Places(service)
 
     async def pull(
         self,
@@ -83,8 +83,11 @@ class Pulling:
         """
         agent = calling_agent(self.service, caller)
         limit = self._options.page_bytes if page_bytes is None else page_bytes
+        began = time.perf_counter()
         items = await self._items(agent, cost)
-        return _page(items, await self.service.mail.pull(agent, self._call(caller, params, items, limit)))
+        page = _page(items, await self.service.mail.pull(agent, self._call(caller, params, items, limit)))
+        self.service.pull_seconds.add(time.perf_counter() - began)
+        return page
 
     async def read(
         self,
@@ -126,7 +129,9 @@ class Pulling:
             if params.timeout_seconds == 0:
                 page = await self.pull(caller, params)
             else:
-                held.enter_context(self._slots.take((agent.inbox_id,)))
+                who = holder("pull", caller.token.token_id, (private_slug(agent.agent_id),))
+                held.enter_context(self._slots.take((agent.inbox_id,), who))
+                held.enter_context(self.service.mesh.waiting(agent))
                 page = await unless_gone(until_gone, lambda: self._sleep(caller, agent, params, watcher))
             return Waited(render_pull(page), held.pop_all().close)
 
@@ -168,21 +173,20 @@ class Pulling:
         )
 
     async def _items(self, agent: AgentRecord, cost: Cost) -> "_Items":
-        return _Items(await self._place(agent), self._options.inline_body_bytes, cost)
+        return _Items(await self._places.of(agent), self._options.inline_body_bytes, cost)
 
-    async def _place(self, agent: AgentRecord) -> Place:
-        """Return slug and epoch of an agent's inbox. Only another start of the server can change the epoch."""
-        slug = private_slug(agent.agent_id)
-        epoch = self._epochs.get(agent.inbox_id)
-        if epoch is None:
-            listing = await self.service.show(slug)
-            if listing is None:
-                raise no_such_inbox()
-            epoch = listing.head.epoch
-            if len(self._epochs) >= KNOWN_EPOCHS:
-                self._epochs.clear()
-            self._epochs[listing.record.inbox_id] = epoch
-        return Place(slug, epoch)
+
+class HeardPulls:
+    """Pulls by calls that have no route to count them: those over gRPC. Each is a sign of life of its agent."""
+
+    def __init__(self, pulling: Pulling) -> None:
+        self._pulling = pulling
+        self._activity = Activity(pulling.service)
+
+    async def pull(self, caller: Principal, params: PullInbox) -> PullPage:
+        """Do as `Pulling.pull`."""
+        self._activity.heard(caller, f"{caller.token.token_id} gRPC")
+        return await self._pulling.pull(caller, params)
 
 
 class _Items:

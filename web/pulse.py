@@ -9,6 +9,8 @@ from typing import Protocol
 
 import trio
 
+from storage.histogram import Histogram
+
 TICK_SECONDS = 1.0
 """How often the streams are looked at. What is due is done at the nearest tick, half of this early or late."""
 
@@ -17,6 +19,9 @@ REST_SECONDS = 0.01
 """After so many are woken the loop belongs to others for so long: a heartbeat takes about 0.06 ms."""
 
 NEVER = float("inf")
+
+DELAY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+"""Bounds of a tick's delay. Woken waits and large pages stop the loop for milliseconds; more is worth a look."""
 
 
 class Beating(Protocol):
@@ -34,10 +39,19 @@ def is_due(wake_at: float) -> bool:
 
 
 class Pulse:
-    """All streams of the server. They add themselves and take themselves out, synchronously."""
+    """All streams of the server. They add themselves and take themselves out, synchronously.
+
+    `delay`: how much later than asked for the ticks came, which is how late everything else in the loop is.
+    """
 
     def __init__(self) -> None:
+        self.delay = Histogram(DELAY_SECONDS)
         self._streams: dict[Beating, None] = {}
+
+    @property
+    def streams(self) -> int:
+        """How many there are."""
+        return len(self._streams)
 
     def add(self, stream: Beating) -> None:
         """Take a stream that begins."""
@@ -50,7 +64,9 @@ class Pulse:
     async def run(self) -> None:
         """Wake streams when they are due, for ever."""
         while True:
-            await trio.sleep(TICK_SECONDS)
+            tick_at = trio.current_time() + TICK_SECONDS
+            await trio.sleep_until(tick_at)
+            self.delay.add(trio.current_time() - tick_at)
             # Not by `is_due`: a call for each of a thousand streams is felt, once a second.
             soonest = trio.current_time() + TICK_SECONDS / 2
             due = [stream for stream in self._streams if stream.wake_at <= soonest]

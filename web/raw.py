@@ -15,6 +15,9 @@ from actors.service import Service
 from storage.records import CHUNK_BYTES, StoredMessage
 from web.grammar import ulid_text
 from web.http import Answer, Request, StreamedAnswer
+from web.openapi.about import About, Media
+from web.openapi.errors import Refused
+from web.params import GetMessage
 
 _HARMLESS = re.compile(
     r"(?:text/(?:plain|csv)|image/(?:png|jpeg|gif|webp)|application/(?:octet-stream|x-www-form-urlencoded|x-ndjson|"
@@ -30,6 +33,20 @@ SAFETY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"content-security-policy", b"sandbox; default-src 'none'"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"accept-ranges", b"bytes"),
+)
+
+BYTES = Media(
+    "application/octet-stream", "The bytes, as an attachment, in the stored type if no browser would run it."
+)
+
+ABOUT = About(
+    "Reading",
+    "reader",
+    GetMessage,
+    BYTES,
+    also={206: BYTES, 416: Refused},
+    headers=("Range", "If-Range"),
+    gives=("ETag", "Content-Range"),
 )
 
 

@@ -5,8 +5,8 @@ looked up. Head and rows come from one snapshot, and the checks of epoch and cur
 answer mixes two moments.
 """
 
-from actors.agents import private_slug
-from actors.rules.scope import COMMONS
+import time
+
 from actors.service import Service
 from storage.records import INLINE_BODY_BYTES, Head, InboxRecord, StoredMessage
 from web import render
@@ -66,7 +66,7 @@ class Reading:
         """
         token = caller.token
         named = None if token.kind == "admin" or token.inboxes is None else token.inboxes
-        own = () if caller.agent is None else (COMMONS, private_slug(caller.agent))
+        own = caller.own
         if named is not None:
             named = tuple(dict.fromkeys((*named, *own)))
         limit = limit or (MAX_LIMIT if named is None else max(len(named), 1))
@@ -88,6 +88,19 @@ class Reading:
         page_bytes: int | None = None,
     ) -> bytes:
         """Return one page as JSON, forward or backward, of at most `page_bytes` as sent (None: the server's limit)."""
+        began = time.perf_counter()
+        body = await self._query(caller, inbox, params, cost, page_bytes)
+        self.service.page_seconds.add(time.perf_counter() - began)
+        return body
+
+    async def _query(
+        self,
+        caller: Principal,
+        inbox: InboxRecord,
+        params: QueryMessages,
+        cost: Cost,
+        page_bytes: int | None,
+    ) -> bytes:
         options = self._options
         limit, inline_limit = page_bytes or options.page_bytes, options.inline_body_bytes
         query = params.page_query(inbox.inbox_id, inline_limit=inline_limit, page_bytes=limit // cost.copies)

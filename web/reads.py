@@ -3,6 +3,8 @@
 What is read, and what is refused, is decided in `web/reading.py`; here are the paths and the query strings.
 """
 
+from functools import partial
+
 import msgspec
 
 from actors.service import Service
@@ -11,10 +13,15 @@ from web import raw
 from web.auth import Principal
 from web.errors import unauthenticated
 from web.http import Answer, Request, StreamedAnswer
+from web.mcp.shapes import Message, Page
+from web.openapi.about import About
 from web.options import WebOptions
 from web.params import GetMessage, ListInboxes, QueryMessages, from_query
 from web.reading import Reading, readable
 from web.routes import Route
+from web.views import InboxPage
+
+TOO_LARGE = "payload_too_large"
 
 
 def principal_of(request: Request) -> Principal:
@@ -33,11 +40,12 @@ class Reads:
     def routes(self) -> tuple[Route, ...]:
         """Return the table of routes, for the front's plain adapter."""
         messages = "/v1/inboxes/{slug}/messages"
+        about = partial(About, "Reading", "reader")
         return (
-            Route("GET", "/v1/inboxes", self.list_inboxes),
-            Route("GET", messages, self.query_messages),
-            Route("GET", messages + "/{seq}", self.get_message),
-            Route("GET", messages + "/{seq}/raw", self.get_raw),
+            Route("GET", "/v1/inboxes", self.list_inboxes, About("Reading", "token", ListInboxes, InboxPage)),
+            Route("GET", messages, self.query_messages, about(QueryMessages, Page)),
+            Route("GET", messages + "/{seq}", self.get_message, about(GetMessage, Message, 200, TOO_LARGE)),
+            Route("GET", messages + "/{seq}/raw", self.get_raw, raw.ABOUT),
         )
 
     async def list_inboxes(self, request: Request) -> Answer:

@@ -16,6 +16,7 @@ from storage.mail_records import Delivered
 from storage.records import BodyKind, Head, Page, StoredMessage
 from web.errors import ApiError
 from web.grammar import format_time, ulid_text
+from web.mesh_messages import is_mesh, mesh_claims
 from web.published import is_published, message_claims
 
 Measure = Callable[[bytes], int]
@@ -212,6 +213,8 @@ def untrusted(said: bytes, body: Body | None) -> bytes:
     """Return what the sender chose as a JSON object, with the body unless that is None."""
     if is_published(said):
         return message_claims(said, None if body is None else body[1])
+    if is_mesh(said):
+        return mesh_claims(said, None if body is None else body[1])
     if body is None:
         return said
     member = _body_member(*body)

@@ -9,6 +9,7 @@ from hypercorn.typing import ASGISendCallable
 
 from web.http import Answer, StreamedAnswer
 from web.limits import Incoming
+from web.request_ids import ANSWER_HEADER, REQUEST_ID
 
 EVERY_ANSWER = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 """The headers that every answer of ours carries, whoever gives it."""
@@ -31,6 +32,9 @@ log = structlog.get_logger("postroom.web")
 def answer_headers(answer: Answer) -> Headers:
     """Return all headers of a complete answer."""
     headers: Headers = [*EVERY_ANSWER, *answer.headers]
+    request_id = REQUEST_ID.get()
+    if request_id is not None:
+        headers.append((ANSWER_HEADER, request_id.encode()))
     if answer.status in BODILESS:
         if answer.status not in UNSIZED:
             headers.append((b"content-length", b"0"))
@@ -65,6 +69,9 @@ async def send_streamed(answer: StreamedAnswer, incoming: Incoming, send: ASGISe
     looks whole.
     """
     headers: Headers = [*EVERY_ANSWER, *answer.headers, (b"content-type", answer.content_type)]
+    request_id = REQUEST_ID.get()
+    if request_id is not None:
+        headers.append((ANSWER_HEADER, request_id.encode()))
     if answer.content_length is not None:
         headers.append((b"content-length", b"%d" % answer.content_length))
     async with trio.open_nursery() as nursery:

@@ -13,14 +13,18 @@ import msgspec
 
 from web.errors import ApiError
 from web.http import Handler, Request
+from web.openapi.about import About
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One route. `template` is a path whose segments are literals, `{name}`, or `{name}:verb`."""
+    """One route. `template` is a path whose segments are literals, `{name}`, or `{name}:verb`. `about`: what the
+    OpenAPI document says of it; None: it is not in there.
+    """
 
     method: str
     template: str
     handler: Handler
+    about: About | None = None
 
 
 def switched_off(routes: Iterable[Route], reason: str) -> tuple[Route, ...]:

@@ -29,6 +29,7 @@ from web.inbox_params import check_signed_url
 from web.ingest import PREFIX, Ingest, Taken
 from web.limits import Incoming
 from web.making import Made, Message, make
+from web.openapi.about import About
 from web.routes import Route
 from web.verify.registry import canonical, scheme
 from web.verify.schemes import VERIFY_TOKEN
@@ -107,7 +108,9 @@ class Samples:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the table of routes, for the plain adapter."""
-        return (Route("POST", "/v1/inboxes/{slug}:sample", self.send),)
+        refuses = "conflict rate_limited insufficient_storage"
+        about = About("Administration", "admin", SendSample, SampleView, 200, refuses, "send_sample")
+        return (Route("POST", "/v1/inboxes/{slug}:sample", self.send, about),)
 
     async def send(self, request: Request) -> Answer:
         """`POST /v1/inboxes/{slug}:sample`: 200 with the place of the message that was signed and stored."""

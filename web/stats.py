@@ -9,6 +9,7 @@ from actors.service import Service
 from web.admin import require_admin
 from web.http import Answer, Request
 from web.limits import BodiesInFlight
+from web.openapi.about import About
 from web.options import WebOptions
 from web.routes import Route
 from web.slots import Slots
@@ -109,7 +110,8 @@ class Stats:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the table of routes, for the front's plain adapter."""
-        return (Route("GET", "/v1/stats", self.stats),)
+        about = About("Administration", "admin", None, Figures, name="show_figures")
+        return (Route("GET", "/v1/stats", self.stats, about),)
 
     async def stats(self, request: Request) -> Answer:
         """`GET /v1/stats`: the figures of this moment."""

@@ -6,6 +6,9 @@ another life that comes as `Last-Event-ID` is answered with a stream: an event s
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
+
+import msgspec
 
 from actors.agents import private_slug
 from actors.feed import Feed
@@ -18,6 +21,7 @@ from web.errors import ApiError, invalid
 from web.http import Request, StreamedAnswer
 from web.mail_params import StreamInbox
 from web.mail_stream import PrivatePlace
+from web.openapi.about import About, Group, Media, Who
 from web.options import WebOptions
 from web.params import StreamInboxes, StreamMessages, from_query
 from web.private import calling_agent, current_scope, is_partly_hidden
@@ -25,7 +29,7 @@ from web.pulse import Pulse
 from web.reading import check_cursor, check_epoch, readable
 from web.reads import principal_of
 from web.routes import Route
-from web.slots import Slots
+from web.slots import Slots, holder
 from web.stream import Place, Stream
 from web.watching import Access
 
@@ -33,6 +37,14 @@ HEADERS = ((b"x-accel-buffering", b"no"),)
 """Asks the proxies that know it (nginx) to hand on each event as it comes."""
 
 LAST_EVENT_ID = "Last-Event-ID"
+
+EVENTS = Media(
+    sse.CONTENT_TYPE.decode(),
+    "Server-sent events, each with an id to resume from. `message`: a message. `gap` `{inbox, after, first_seq}`: those"
+    " between were dropped before they could be told. `epoch_changed` `{inbox, epoch}`: the id is of another life of"
+    " the inbox; the stream ends. `bye` `{reason, inbox?}`: it ends, by `shutdown`, `inbox_deleted` or `revoked`. After"
+    " 15 seconds of silence comes a comment.",
+)
 
 
 class Streams:
@@ -47,21 +59,22 @@ class Streams:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the table of routes, for the front's plain adapter."""
+        reading = partial(_about, "Reading", "reader")
         return (
-            Route("GET", "/v1/inboxes/{slug}/stream", self.stream_inbox),
-            Route("GET", "/v1/stream", self.stream_inboxes),
-            Route("GET", "/v1/inbox:stream", self.stream_own),
+            Route("GET", "/v1/inboxes/{slug}/stream", self.stream_inbox, reading(StreamMessages)),
+            Route("GET", "/v1/stream", self.stream_inboxes, reading(StreamInboxes)),
+            Route("GET", "/v1/inbox:stream", self.stream_own, _about("Agents", "agent", StreamInbox)),
         )
 
     async def stream_inbox(self, request: Request) -> StreamedAnswer:
-        """`GET …/stream`: one inbox."""
+        """`GET …/stream`: the messages of an inbox, as they come."""
         caller = principal_of(request)
         inbox = await readable(self._service, caller, request.params["slug"])
         params = from_query(StreamMessages, request.raw_query, {"inbox": inbox.slug})
         return await self._answer(request, caller, (inbox,), params, _resumed(request, inbox))
 
     async def stream_own(self, request: Request) -> StreamedAnswer:
-        """`GET /v1/inbox:stream`: the private inbox of the caller's agent."""
+        """`GET /v1/inbox:stream`: what is delivered to the caller's agent, as it comes."""
         caller = principal_of(request)
         agent = calling_agent(self._service, caller)
         params = from_query(StreamInbox, request.raw_query)
@@ -69,7 +82,7 @@ class Streams:
         return await self._answer(request, caller, (inbox,), params, _resumed(request, inbox))
 
     async def stream_inboxes(self, request: Request) -> StreamedAnswer:
-        """`GET /v1/stream`: several inboxes at once."""
+        """`GET /v1/stream`: the messages of several inboxes, as they come."""
         caller = principal_of(request)
         params = from_query(StreamInboxes, request.raw_query)
         slugs = dict.fromkeys(params.inboxes)
@@ -97,8 +110,10 @@ class Streams:
         with ExitStack() as held:
             watcher = Watcher(params.types)
             held.callback(watcher.close)
-            held.enter_context(self._slots.take([inbox.inbox_id for inbox in inboxes]))
-            held.enter_context(self._service.tokens.watching(caller.token, watcher))
+            slugs = tuple(inbox.slug for inbox in inboxes)
+            who = holder("stream", caller.token.token_id, slugs)
+            held.enter_context(self._slots.take([inbox.inbox_id for inbox in inboxes], who))
+            access = self._access(request, caller, slugs, watcher, held)
             places = tuple(
                 self._place(caller, inbox, held.enter_context(self._service.feed(inbox.inbox_id, watcher)))
                 for inbox in inboxes
@@ -111,7 +126,7 @@ class Streams:
             stream = Stream(
                 places,
                 watcher,
-                Access(self._service.tokens, caller.token, tuple(place.slug for place in places), watcher),
+                access,
                 held.pop_all(),
                 self._pulse,
                 several=isinstance(params, StreamInboxes),
@@ -127,11 +142,23 @@ class Streams:
             stream.open()
         return StreamedAnswer(200, lambda: stream, sse.CONTENT_TYPE, None, HEADERS, sent=stream.close)
 
+    def _access(
+        self, request: Request, caller: Principal, slugs: tuple[str, ...], watcher: Watcher, held: ExitStack
+    ) -> Access:
+        """Return what the caller may still do while it stays; `watcher` hears of changes until `held` is let go of."""
+        held.enter_context(self._service.tokens.watching(caller.token, watcher))
+        return Access(self._service.tokens, caller.token, slugs, watcher)
+
     def _place(self, caller: Principal, inbox: InboxRecord, feed: Feed) -> Place:
         agent = self._service.mail.agents.of_inbox(inbox.inbox_id)
         if agent is None or not is_partly_hidden(caller, inbox):
             return Place(inbox.slug, feed)
         return PrivatePlace(inbox.slug, feed, self._service.mail, agent, current_scope(self._service, caller))
+
+
+def _about(group: Group, who: Who, takes: type[msgspec.Struct]) -> About:
+    refuses = "not_acceptable too_many_waits"
+    return About(group, who, takes, EVENTS, refuses=refuses, headers=(LAST_EVENT_ID,))
 
 
 async def _begin(

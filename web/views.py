@@ -73,12 +73,16 @@ class InboxView(msgspec.Struct, frozen=True):
 
 
 class TokenView(msgspec.Struct, frozen=True):
-    """A token without its text. `inboxes` is a list of slugs, or `all`; `agent` the one that it is bound to."""
+    """A token without its text. `inboxes` is a list of slugs, or `all`; `agent` the one that it is bound to; `machine`
+    the one for whose agents it acts, `machines` others that it reaches.
+    """
 
     token_id: str
     kind: TokenKind
     inboxes: list[str] | Literal["all"]
     agent: str | None
+    machine: str | None
+    machines: list[str]
     name: str | None
     created_at: str
     expires_at: str | None
@@ -142,6 +146,8 @@ def token_view(token: TokenRecord) -> TokenView:
         kind=token.kind,
         inboxes="all" if everything else list(token.inboxes or ()),
         agent=token.agent,
+        machine=token.machine,
+        machines=list(token.machines),
         name=token.name,
         created_at=format_time(token.created_at),
         expires_at=_time(token.expires_at),

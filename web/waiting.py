@@ -19,6 +19,7 @@ from actors.tail import TailEntry
 from actors.watchers import Watcher
 from storage.records import Head, InboxRecord, Page, PageQuery
 from web import render
+from web.activity import Activity
 from web.auth import Principal
 from web.errors import no_such_inbox
 from web.limits import ClientGone
@@ -27,7 +28,7 @@ from web.params import WaitForMessages
 from web.private import feed_of
 from web.reading import check_cursor, check_epoch
 from web.render import PLAIN, Cost
-from web.slots import Slots
+from web.slots import Slots, holder
 from web.watching import Access
 
 T = TypeVar("T")
@@ -55,6 +56,7 @@ class Waiting:
         self.service = service
         self._options = options
         self._slots = slots
+        self._activity = Activity(service)
 
     async def wait(
         self,
@@ -89,7 +91,9 @@ class Waiting:
             if seconds == 0:
                 page, entries = await self._page(caller, inbox, params, watcher, query, until)
             else:
-                held.enter_context(self._slots.take((inbox.inbox_id,)))
+                who = holder("wait", caller.token.token_id, (inbox.slug,))
+                held.enter_context(self._slots.take((inbox.inbox_id,), who))
+                held.enter_context(self._activity.waiting(caller))
                 page, entries = await unless_gone(
                     until_gone, lambda: self._page(caller, inbox, params, watcher, query, until)
                 )

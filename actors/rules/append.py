@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from actors.commands import Append, Appended, Draft, Once, Refusal
+from actors.commands import Append, Appended, Broadcast, Draft, Once, Refusal, Skipped
 from actors.rules.retention import due_at, refusal
-from storage.mail_records import Recipient, Sent
+from storage.mail_records import AgentRecord, Recipient, Sent
 from storage.records import Head, NewEntry, Retention, Seen
 
 KEEP_ALL = Retention()
+
+NOBODY = "Nobody else is on this machine, or all have said farewell; nothing was stored."
 
 ONCE_WINDOW_US = 86_400 * 1_000_000
 """For how long a sender's idempotency key means the same request: a day, as delivery ids of webhooks do by default."""
@@ -22,11 +24,15 @@ ONCE_WINDOW_US = 86_400 * 1_000_000
 SentKey = tuple[int, bytes]
 """A sender and its key."""
 
+Roster = Sequence[tuple[AgentRecord, int | None]]
+"""The agents of a machine in the order of their ids, each with the moment of its farewell, None if it is not gone."""
+
 
 class AppendPlan(msgspec.Struct, frozen=True):
     """What is to be written, the head after it, and one outcome per command, in order.
 
-    `recipients`: to whom entries are sent, by their place in `entries`.
+    `recipients`: to whom entries are sent, by their place in `entries`. `logged`: in whose list of what it sent they
+    are to stand, likewise.
     """
 
     head: Head
@@ -35,6 +41,18 @@ class AppendPlan(msgspec.Struct, frozen=True):
     outcomes: list[Appended | Refusal]
     sent: list[tuple[SentKey, Sent]]
     recipients: list[tuple[int, tuple[Recipient, ...]]]
+    logged: list[tuple[int, int]]
+
+
+class _Audience(msgspec.Struct, frozen=True):
+    """To whom a message is sent, each once."""
+
+    recipients: tuple[Recipient, ...]
+    names: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+NOT_ADDRESSED = _Audience(())
 
 
 def decide(
@@ -45,6 +63,7 @@ def decide(
     retention: Retention = KEEP_ALL,
     sent: Mapping[SentKey, Sent] | None = None,
     inbox_id: int = 0,
+    rosters: Mapping[str, Roster] | None = None,
 ) -> AppendPlan:
     """Decide a group of appends, in their order, of the inbox `inbox_id`.
 
@@ -52,12 +71,13 @@ def decide(
     the command's window (0: dedupe is off) is as good as new and gets replaced. Two drafts of one group with the
     same key are one message: the second is answered with the first one's place. What a full inbox refuses consumes
     no number and is not remembered, so that the provider's next try may succeed. `sent` is the same for what agents
-    send once, by the keys of the group.
+    send once, by the keys of the group. `rosters`: who is on the machines of the group's broadcasts.
     """
     known = dict(seen)
     answered = dict(sent or {})
     answers: dict[SentKey, Sent] = {}
     recipients: list[tuple[int, tuple[Recipient, ...]]] = []
+    logged: list[tuple[int, int]] = []
     after = head
     entries: list[NewEntry] = []
     remember: dict[bytes, Seen] = {}
@@ -66,8 +86,9 @@ def decide(
         draft, once = command.draft, command.once
         if once is not None:
             earlier = answered.get((once.sender, once.key))
-            if earlier is not None and now_us - earlier.seen_at < ONCE_WINDOW_US:
-                outcomes.append(_again(once, earlier))
+            again = None if earlier is None else repeated(once, earlier, now_us)
+            if again is not None:
+                outcomes.append(again)
                 continue
         key = draft.dedupe_key if command.dedupe_window_us else None
         if key is not None:
@@ -75,39 +96,69 @@ def decide(
             if first is not None and now_us - first.seen_at < command.dedupe_window_us:
                 outcomes.append(Appended(first.id, first.seq, duplicate=True))
                 continue
+        heard = None if draft.broadcast is None else _audience(draft.broadcast, rosters or {})
+        if heard is not None and not heard.recipients:
+            outcomes.append(Refusal("no_recipient", NOBODY))
+            continue
         reason = refusal(after, retention, draft.size)
         if reason is not None:
             outcomes.append(Refusal("insufficient_storage", reason))
             continue
         entry = _numbered(after, draft, now_us)
         entries.append(entry)
+        if heard is None:
+            named = draft.delivery is not None or draft.recipients
+            heard = _addressed(inbox_id, draft, entry) if named else NOT_ADDRESSED
         after = advanced(after, entry.seq, entry.received_at, entry.size, retention)
         if key is not None:
             known[key] = remember[key] = Seen(entry.seq, draft.id, now_us)
-        if draft.delivery is not None or draft.recipients:
-            recipients.append((len(entries) - 1, _recipients(inbox_id, draft, entry)))
-        appended = Appended(draft.id, entry.seq, duplicate=False)
+        if heard.recipients:
+            recipients.append((len(entries) - 1, heard.recipients))
+        if draft.log_of is not None:
+            logged.append((len(entries) - 1, draft.log_of))
+        appended = Appended(draft.id, entry.seq, False, heard.names, heard.skipped)
         if once is not None:
             answer = Sent(once.request, msgspec.json.encode(appended), now_us)
             answered[(once.sender, once.key)] = answers[(once.sender, once.key)] = answer
         outcomes.append(appended)
-    return AppendPlan(after, entries, list(remember.items()), outcomes, list(answers.items()), recipients)
+    return AppendPlan(
+        after, entries, list(remember.items()), outcomes, list(answers.items()), recipients, logged
+    )
 
 
-def _again(once: Once, earlier: Sent) -> Appended | Refusal:
-    """Answer a request whose key its sender has used before."""
+def repeated(once: Once, earlier: Sent, now_us: int) -> Appended | Refusal | None:
+    """Answer a request whose key its sender has used before; None when that was too long ago to count."""
+    if now_us - earlier.seen_at >= ONCE_WINDOW_US:
+        return None
     if earlier.request != once.request:
         return Refusal("conflict", "This key was used for another request.", "idempotency_key")
-    first = msgspec.json.decode(earlier.answer, type=Appended)
-    return Appended(first.id, first.seq, duplicate=True)
+    return msgspec.structs.replace(msgspec.json.decode(earlier.answer, type=Appended), duplicate=True)
 
 
-def _recipients(inbox_id: int, draft: Draft, entry: NewEntry) -> tuple[Recipient, ...]:
-    """Return to whom a message is sent, each once: the inbox itself when it is a private one, those still to come."""
+def _addressed(inbox_id: int, draft: Draft, entry: NewEntry) -> _Audience:
+    """Return to whom a message is sent by name: the inbox itself when it is a private one, those still to come."""
     others = tuple(Recipient(other) for other in dict.fromkeys(draft.recipients) if other != inbox_id)
     if draft.delivery is None:
-        return others
-    return (Recipient(inbox_id, entry.seq, entry.received_at), *others)
+        return _Audience(others)
+    return _Audience((Recipient(inbox_id, entry.seq, entry.received_at), *others))
+
+
+def _audience(broadcast: Broadcast, rosters: Mapping[str, Roster]) -> _Audience:
+    """Return to whom a broadcast goes, as `Broadcast` says."""
+    recipients: list[Recipient] = []
+    names: list[str] = []
+    skipped: list[Skipped] = []
+    for agent, gone_at in rosters.get(broadcast.machine, ()):
+        if agent.agent_id == broadcast.sender:
+            continue
+        if gone_at is not None:
+            skipped.append(Skipped(agent.agent_id, "gone"))
+        elif len(recipients) == broadcast.most:
+            skipped.append(Skipped(agent.agent_id, "limit"))
+        else:
+            recipients.append(Recipient(agent.inbox_id))
+            names.append(agent.agent_id)
+    return _Audience(tuple(recipients), tuple(names), tuple(skipped))
 
 
 def _numbered(head: Head, draft: Draft, now_us: int) -> NewEntry:

@@ -7,6 +7,7 @@ from actors.rules.matching.scoring import WEBHOOK_SALIENCE, Heard, score
 from storage.mail_records import Pending, Routable
 
 DIRECT = "direct"
+BROADCAST = "broadcast"
 BEACON = "beacon:"
 
 _encode = msgspec.json.Encoder().encode
@@ -31,6 +32,11 @@ def by_beacons(heard: Heard) -> bytes:
 def direct(salience: float = WEBHOOK_SALIENCE) -> bytes:
     """Return the record of a message that was sent to the agent itself: as if it matched in full."""
     return _encode(Record(score(1.0, 1.0, salience), DIRECT))
+
+
+def broadcast() -> bytes:
+    """Return the record of a message that was sent to all on the agent's machine: it counts as sent to it."""
+    return _encode(Record(score(1.0, 1.0, WEBHOOK_SALIENCE), BROADCAST))
 
 
 def drafted(row: Routable, record: bytes) -> DeliveryDraft:

@@ -2,7 +2,9 @@
 
 A reader's state is one number and some exceptions: everything up to `ack_cursor` is acknowledged, and so is what stands
 in `acked`, runs of seqs above it that were acknowledged one by one. Serving is another matter: `served_high` says how
-far the reader has looked without a break, and bounds what an acknowledgement by cursor may pass.
+far the reader has looked without a break, and bounds what an acknowledgement by cursor may pass. `served` has the runs
+of seqs that were handed out one by one (surface, section 8), so that they are not handed out so again; neither moves
+any cursor, and a pull takes no notice of them.
 
 A pull is: acknowledge first, then look at a window of rows above the floor. All rows of the window count, also those
 that its reader may not see: a filtered row that did not count would be looked at again for ever.
@@ -25,18 +27,26 @@ class Run(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Where one reader of an inbox is. `acked`: runs above `ack_cursor`, ascending, never touching each other."""
+    """Where one reader of an inbox is. `acked`, `served`: runs above `ack_cursor`, ascending, never touching each
+    other.
+    """
 
     ack_cursor: int = 0
     served_high: int = 0
     acked: tuple[Run, ...] = ()
+    served: tuple[Run, ...] = ()
 
     def has_acked(self, seq: int) -> bool:
         """Whether a seq is acknowledged, by cursor or by itself."""
         if seq <= self.ack_cursor:
             return True
-        place = bisect_right(self.acked, seq, key=lambda run: run.low)
-        return place > 0 and seq <= self.acked[place - 1].high
+        if not self.acked:  # as of a reader that acknowledges by cursor alone, which asks this for every row
+            return False
+        return _among(self.acked, seq)
+
+    def was_served(self, seq: int) -> bool:
+        """Whether a seq was handed out, or is acknowledged."""
+        return self.has_acked(seq) or _among(self.served, seq)
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -63,8 +73,8 @@ NextSeq = Callable[[int], int]
 def acknowledge(reader: Reader, ack: int, ahead: Sequence[int], next_seq: NextSeq) -> Reader:
     """Return the reader after an acknowledgement by cursor.
 
-    `ahead`: the first rows above its cursor, as many as a window may have. It goes no further than they do, or than was
-    served; a low or late one changes nothing.
+    `ahead`: the first rows above its cursor, as many as a window may have; not needed when no more is acknowledged than
+    was served. It goes no further than they do, or than was served; a low or late one changes nothing.
     """
     examined = ahead[-1] if ahead else reader.ack_cursor
     ceiling = max(reader.served_high, examined)
@@ -103,15 +113,43 @@ def fold(reader: Reader, next_seq: NextSeq) -> Reader:
             break
     if cursor == reader.ack_cursor:
         return reader
-    return msgspec.structs.replace(reader, ack_cursor=cursor, acked=tuple(runs))
+    return msgspec.structs.replace(
+        reader, ack_cursor=cursor, acked=tuple(runs), served=_above(reader.served, cursor)
+    )
 
 
 def advanced(reader: Reader, cursor: int) -> Reader:
     """Return the reader with a higher cursor; runs that it reaches are cut or go."""
     if cursor <= reader.ack_cursor:
         return reader
-    runs = tuple(Run(max(run.low, cursor + 1), run.high) for run in reader.acked if run.high > cursor)
-    return msgspec.structs.replace(reader, ack_cursor=cursor, acked=runs)
+    return msgspec.structs.replace(
+        reader,
+        ack_cursor=cursor,
+        acked=_above(reader.acked, cursor),
+        served=_above(reader.served, cursor),
+    )
+
+
+def mark_served(reader: Reader, seqs: Iterable[int], next_seq: NextSeq) -> Reader:
+    """Return the reader after handing out retained seqs one by one. Raises `TooManyRuns`."""
+    runs = _joined([*reader.served, *(Run(seq, seq) for seq in seqs if seq > reader.ack_cursor)])
+    if len(runs) > MAX_RUNS:
+        raise TooManyRuns(next_seq(reader.ack_cursor))
+    return msgspec.structs.replace(reader, served=runs)
+
+
+def passed(reader: Reader, floor: int, *, unserved: bool) -> int:
+    """Return how far from `floor` on there is nothing left to hand out: up to the end of acknowledged seqs, and with
+    `unserved` also of those that were handed out.
+    """
+    floor = max(floor, reader.ack_cursor)
+    while True:
+        after = _end_of(reader.acked, floor + 1)
+        if unserved:
+            after = max(after, _end_of(reader.served, floor + 1))
+        if after <= floor:
+            return floor
+        floor = after
 
 
 def look(reader: Reader, since: int | None, rows: Sequence[Row], *, has_more: bool) -> Window:
@@ -150,6 +188,23 @@ def fitting(costs: Iterable[tuple[int, int]], budget: int) -> int | None:
 def floor(reader: Reader, since: int | None) -> int:
     """Return the seq after which a pull looks."""
     return reader.ack_cursor if since is None else since
+
+
+def _among(runs: tuple[Run, ...], seq: int) -> bool:
+    return _end_of(runs, seq) > 0
+
+
+def _end_of(runs: tuple[Run, ...], seq: int) -> int:
+    """Return the end of the run that a seq is in, 0 when it is in none."""
+    place = bisect_right(runs, seq, key=lambda run: run.low)
+    return runs[place - 1].high if place > 0 and seq <= runs[place - 1].high else 0
+
+
+def _above(runs: tuple[Run, ...], cursor: int) -> tuple[Run, ...]:
+    """Return runs without what is not above a cursor."""
+    if not runs or runs[0].low > cursor:
+        return runs
+    return tuple(Run(max(run.low, cursor + 1), run.high) for run in runs if run.high > cursor)
 
 
 def _joined(runs: list[Run]) -> tuple[Run, ...]:

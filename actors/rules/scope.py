@@ -29,6 +29,10 @@ class Scope(msgspec.Struct, frozen=True):
             return False
         return slug in self.slugs or (self.everything and kind in OPEN_KINDS)
 
+    def sees(self, origin: str | None, kind: InboxKind | None) -> bool:
+        """Whether what comes from an inbox may be seen; nothing may that comes from a deleted one (None)."""
+        return origin is not None and kind is not None and self.covers(origin, kind)
+
 
 NOTHING = Scope()
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from postroom.cli.numbers import Share
 from postroom.cli.program import EXIT_USAGE, Failure, Remote, remote
 from postroom.cli.terminal import print_json, safe, table, when
 from postroom.cli.times import Span
@@ -31,8 +32,8 @@ def interest_options(command: Callable[..., R]) -> Callable[..., R]:
         "--require", multiple=True, metavar="TERM", help="A term that must be in it; may be repeated."
     )
     @click.option("--exclude", multiple=True, metavar="TERM", help="A term that must not; may be repeated.")
-    @click.option("--min-score", type=float, metavar="SCORE", help="Least score, 0 to 1.  [server's: 0.45]")
-    @click.option("--weight", type=float, metavar="W", help="How much it matters, 0 to 1.  [server's: 1]")
+    @click.option("--min-score", type=Share(), metavar="SCORE", help="Least score, 0 to 1.  [server's: 0.45]")
+    @click.option("--weight", type=Share(), metavar="W", help="How much it matters, 0 to 1.  [server's: 1]")
     @functools.wraps(command)
     def wrapped(
         *args: Any,
@@ -64,7 +65,7 @@ def beacon() -> None:
 @click.argument("name")
 @interest_options
 @click.option("--ttl", type=Span(), metavar="SPAN", help="How long it lives, such as 12h or 30d.  [for ever]")
-@click.option("--backfill", type=int, metavar="N", help="Deliver the best N of what is there, 0 to 100.")
+@click.option("--backfill", type=int, metavar="N", help="Deliver the newest N of what is there, 0 to 100.")
 @remote
 def place(remote: Remote, name: str, interest: dict[str, Any], ttl: int | None, backfill: int | None) -> None:
     """Place a beacon, in place of one of the same name: messages that match it come into your inbox."""

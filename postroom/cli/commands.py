@@ -5,23 +5,31 @@ import click
 from postroom.cli.agent import agent
 from postroom.cli.backup import backup, epochs, restore, verify
 from postroom.cli.beacon import beacon
+from postroom.cli.completion import completion
 from postroom.cli.configuration import config_command
 from postroom.cli.connect import connect
 from postroom.cli.drain import drain
 from postroom.cli.erase import erase
 from postroom.cli.follow import tail, wait
 from postroom.cli.forward import forward_command
+from postroom.cli.health import health
 from postroom.cli.inbox import inbox
+from postroom.cli.machine import machine
+from postroom.cli.mail import ack
 from postroom.cli.mcp import mcp
+from postroom.cli.presence import agents, checkin, checkout
 from postroom.cli.program import Program
 from postroom.cli.publish import publish
 from postroom.cli.read import message, messages, raw
 from postroom.cli.rekey import rekey
+from postroom.cli.search import search
 from postroom.cli.send import send
 from postroom.cli.serve import init, serve
 from postroom.cli.stats import stats
+from postroom.cli.tell import broadcast, sent, tell
 from postroom.cli.token import token
 from postroom.cli.verifiers import verifiers
+from postroom.cli.watch import watch
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -44,6 +52,7 @@ for command in (
     messages,
     message,
     raw,
+    search,
     erase,
     wait,
     tail,
@@ -55,14 +64,25 @@ for command in (
     beacon,
     publish,
     drain,
+    machine,
+    checkin,
+    checkout,
+    agents,
+    tell,
+    broadcast,
+    ack,
+    sent,
+    watch,
     backup,
     restore,
     verify,
     epochs,
     rekey,
     stats,
+    health,
     mcp,
     connect,
     config_command,
+    completion,
 ):
     program.add_command(command)

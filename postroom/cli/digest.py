@@ -34,8 +34,17 @@ LEAST_BYTES = 1_500
 
 MORE = "More messages are waiting; they come with the next turns."
 
-_JOINERS = frozenset("\u200c\u200d")
-"""Invisible, and part of how some scripts and emoji are written."""
+_FORMING = frozenset("\u200c\u200d" + "".join(map(chr, range(0xFE00, 0xFE10))))
+"""Joiners and selectors of a variant: invisible, and part of how some scripts and emoji are written: one of them, after
+a letter or sign of such a script.
+"""
+
+_EMOJI, _JOINER = "\ufe0f", "\u200d"
+_KEYS = frozenset("0123456789#*")
+"""What becomes the picture of a key with `_EMOJI` behind it."""
+
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+"""Counted as letters, signs or marks, and drawn as nothing."""
 
 
 class Digest(msgspec.Struct, frozen=True):
@@ -71,14 +80,19 @@ def plain(text: str) -> str:
     shown = safe(text, lines=True)
     if shown.isascii():
         return shown
-    return "".join(f"\\u{ord(one):04x}" if _hides(one) else one for one in shown)
+    pairs = zip(" " + shown, shown, strict=False)
+    return "".join(f"\\u{ord(one):04x}" if _hides(one, before) else one for before, one in pairs)
 
 
-def _hides(character: str) -> bool:
-    """Whether a character is invisible: a format character that is no joiner, or of the plane of tags and selectors."""
-    if character in _JOINERS:
-        return False
-    return unicodedata.category(character) == "Cf" or 0xE0000 <= ord(character) <= 0xE0FFF
+def _hides(character: str, before: str) -> bool:
+    """Whether a character is invisible and has no business there: a text can be hidden in rows of such characters."""
+    if character in _FORMING:
+        if before == _EMOJI:
+            return character != _JOINER  # a heart, as an emoji, joined to a flame
+        return before in _FORMING or (before.isascii() and not (character == _EMOJI and before in _KEYS))
+    return (
+        unicodedata.category(character) == "Cf" or character in _BLANK or 0xE0000 <= ord(character) <= 0xE0FFF
+    )
 
 
 def _size(text: str) -> int:

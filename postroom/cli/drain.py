@@ -26,7 +26,6 @@ from postroom.cli.terminal import print_json, safe
 from postroom.client import Client, ClientError, Refused, Unreachable
 from postroom.deliveries import Item
 from postroom.draining import BYTES_PER_TOKEN, Drainer, Handled
-from postroom.following import TRANSIENT
 from postroom.remembering import Pairs, load, save, state_file
 
 REQUESTS_SECONDS = 1.2
@@ -94,12 +93,14 @@ def drain(remote: Remote, budget_tokens: int) -> None:
     exit code 0 when the server is away (one line on stderr). With --json: the items themselves, as many as fit
     but at least one.
     """
+    if sys.stdout is None:  # closed before we were started
+        raise Failure("standard output is closed.", EXIT_FAILED)
     token = remote.token()
     file, shown = _remembered(remote.url.rstrip("/"), token)
     try:
-        drainer, items = within(_seconds_left(), lambda: _look(remote.url, token, budget_tokens, shown))
+        drainer, items = within(_seconds_left(), lambda: _look(remote, budget_tokens, shown))
     except (Unreachable, Refused) as error:
-        if isinstance(error, Refused) and error.status not in TRANSIENT:
+        if isinstance(error, Refused) and error.status in (401, 403):
             raise
         click.echo(f"postroom: {safe(error)} New messages have to wait.", err=True)
         return
@@ -160,10 +161,10 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     return result  # type: ignore[return-value]  # of `work`, whose T may be Optional
 
 
-def _look(url: str, token: str, tokens: int, shown: Pairs) -> tuple[Drainer, list[Item]]:
+def _look(remote: Remote, tokens: int, shown: Pairs) -> tuple[Drainer, list[Item]]:
     """Acknowledge what was shown, and return what is new."""
     limit = max(1, min(MOST_ITEMS, tokens // TOKENS_OF_AN_ITEM))
-    with Client(url, token, read_seconds=REQUESTS_SECONDS) as api:
+    with Client(remote.url, remote.token(), read_seconds=REQUESTS_SECONDS, session=remote.session()) as api:
         drainer = Drainer(api, limit=limit, handled=Handled(shown), patience_seconds=0)
         return drainer, drainer.look()
 

@@ -1,14 +1,14 @@
 """`forward`: every message of an inbox sent once more, to an address of your choice: a server on your own machine."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 import msgspec
 
 from postroom.cli.follow import ForwardPage, say_lost, type_option
 from postroom.cli.lines import gap_line, life_line
-from postroom.cli.program import EXIT_FAILED, EXIT_USAGE, Failure, Remote, remote_lines
+from postroom.cli.program import EXIT_FAILED, EXIT_NOT_FOUND, EXIT_USAGE, Failure, Remote, remote_lines
 from postroom.cli.terminal import print_json_line, safe
 from postroom.cli.times import AnswerSeconds
 from postroom.client import Client, Params, Refused, Unreachable, segment
@@ -26,7 +26,8 @@ PAGE_MESSAGES = 100
 @click.option(
     "--after", type=int, metavar="SEQ", help="Begin after SEQ (0: with the oldest).  [default: now]"
 )
-@click.option("--epoch", metavar="EPOCH", help="With --after: the life that SEQ belongs to.")
+@click.option("--epoch", metavar="EPOCH", help="With --after or --only: the life that SEQ belongs to.")
+@click.option("--only", type=click.IntRange(min=1), metavar="SEQ", help="Only the message SEQ, and then end.")
 @click.option("--once", is_flag=True, help="End when everything that is there now has been sent.")
 @type_option
 @click.option(
@@ -47,6 +48,7 @@ def forward_command(
     to: str,
     after: int | None,
     epoch: str | None,
+    only: int | None,
     once: bool,
     types: tuple[str, ...],
     stop_on_error: bool,
@@ -59,10 +61,12 @@ def forward_command(
     new messages are sent. Redirects are failures and not followed. What fails is not sent again; --after SEQ
     does that.
     """
+    if only is not None and (once or types or after is not None):
+        raise Failure("--only sends one message: --after, --once and --type do not go with it.", EXIT_USAGE)
     if once and after is None:
         raise Failure("--once needs --after SEQ: what is there, from where on?", EXIT_USAGE)
-    if epoch is not None and after is None:
-        raise Failure("--epoch needs --after.", EXIT_USAGE)
+    if epoch is not None and after is None and only is None:
+        raise Failure("--epoch needs --after or --only.", EXIT_USAGE)
     failed = 0
     said: set[str] = set()
     with remote.api() as api, Target(to, timeout_seconds=timeout) as target:
@@ -70,7 +74,13 @@ def forward_command(
         last = cursor.after
         if after is not None:
             cursor = Cursor(after, epoch or cursor.epoch)
-        items = _stored(api, slug, cursor, last, types) if once else Follower(api, slug, cursor, types=types)
+        items: Iterable[Item]
+        if only is not None:
+            items = [_one(api, slug, Cursor(only - 1, epoch or cursor.epoch))]
+        elif once:
+            items = _stored(api, slug, cursor, last, types)
+        else:
+            items = Follower(api, slug, cursor, types=types)
         for item in items:
             if not isinstance(item, Message):
                 _show(item, remote.as_json)
@@ -104,6 +114,23 @@ def _stored(api: Client, slug: str, cursor: Cursor, last: int, types: tuple[str,
                 return
             yield Message(document)
         cursor = Cursor(page.next_after, page.epoch)
+
+
+def _one(api: Client, slug: str, before: Cursor) -> Message:
+    """Return the message right after a cursor. Raises `Failure` when it is not there (any more)."""
+    seq = before.after + 1
+    params: Params = [("after", before.after), ("epoch", before.epoch), ("limit", 1)]
+    try:
+        answer = api.call("GET", f"/v1/inboxes/{segment(slug)}/messages", params=params)
+        documents = [bytes(one).decode() for one in msgspec.json.decode(answer, type=ForwardPage).messages]
+    except Refused as error:
+        if error.code != "cursor_ahead":
+            raise
+        documents = []
+    for document in documents:
+        if msgspec.json.decode(document, type=Forwardable).seq == seq:
+            return Message(document)
+    raise Failure(f"{safe(slug)} has no message {seq}, or no longer.", EXIT_NOT_FOUND)
 
 
 def _carry(api: Client, target: Target, message: Forwardable) -> Outcome:

@@ -1,4 +1,4 @@
-"""`postroom inbox …`: creating, showing, changing and deleting inboxes."""
+"""`postroom inbox …`: creating, showing, changing and deleting inboxes. Without a subcommand: an agent's own mail."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,18 +7,40 @@ import click
 
 from postroom.cli.inbox_secret import inbox_route, secret, warn_of_no_secret
 from postroom.cli.inbox_settings import settings_options
-from postroom.cli.program import EXIT_USAGE, Failure, Remote, confirm, remote, yes_option
+from postroom.cli.mail import read_mail
+from postroom.cli.program import EXIT_USAGE, Failure, Remote, agent_option, confirm, remote, yes_option
 from postroom.cli.secrets import read_secret, secret_options
 from postroom.cli.terminal import facts, print_json, safe, table
 from postroom.client import Client, Params
+
+COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
 
 PAGE_ITEMS = 100
 """Inboxes asked for at once: the server's own maximum."""
 
 
-@click.group()
-def inbox() -> None:
-    """Create, show, change and delete inboxes (needs an admin token, except list)."""
+@click.group(invoke_without_command=True)
+@agent_option
+@click.option("--limit", type=int, metavar="N", help="At most N messages, 1 to 100.  [server's default: 50]")
+@click.option("--peek", is_flag=True, help="Mark nothing, and show all that is not acknowledged.")
+@click.option("--wake-token", metavar="TOKEN", help="What woke you: that you came is noted with it.")
+@remote
+def inbox(
+    remote: Remote, agent_id: str | None, limit: int | None, peek: bool, wake_token: str | None
+) -> None:
+    """Read the mail of the token's agent; with a subcommand: create, show, change and delete inboxes.
+
+    Prints what is new, the oldest first, and marks it as served, so that the next call prints what came since.
+    It stays unread until `postroom ack ID…`; --peek shows it again. What others wrote stands on lines that begin
+    with "|". The subcommands need an admin token, except list.
+    """
+    context = click.get_current_context()
+    if context.invoked_subcommand is None:
+        read_mail(remote, agent_id, limit, peek, wake_token)
+        return
+    given = [name for name in context.params if context.get_parameter_source(name) == COMMAND_LINE]
+    if given:
+        raise Failure("options of a subcommand follow it.", EXIT_USAGE)
 
 
 inbox.add_command(secret)

@@ -92,6 +92,11 @@ _OPTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
     ("--max-body-bytes", ("max_body_bytes",), {"type": Size(), "help": "Accept bodies up to this size."}),
     ("--signed-url", ("signed_url",), {"metavar": "URL|none", "help": "The URL that the provider signs."}),
     (
+        "--search/--no-search",
+        ("search",),
+        {"default": None, "help": "Index what messages say, for `postroom search`."},
+    ),
+    (
         "--response-status",
         ("response", "status"),
         {
@@ -107,7 +112,7 @@ _OPTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
     ),
     ("--response-body", ("response", "body"), {"metavar": "TEXT", "help": "Body of that answer."}),
 )
-_PLACES = {flag[2:].replace("-", "_"): place for flag, place, _ in _OPTIONS}
+_PLACES = {flag[2:].partition("/")[0].replace("-", "_"): place for flag, place, _ in _OPTIONS}
 
 
 def settings_options(command: Callable[..., R]) -> Callable[..., R]:

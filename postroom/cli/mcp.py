@@ -38,11 +38,12 @@ def mcp(url: str, page_bytes: int | None, empty_lists: bool) -> None:
 
     from postroom.mcp_stdio import serve_stdio
 
-    token = Remote(url, False, token_variable()).token()
+    remote = Remote(url, False, token_variable())
+    token = remote.token()
     options = {"page_bytes": page_bytes, "lists": "empty" if empty_lists else None}
     query = urlencode({name: value for name, value in options.items() if value is not None})
     try:
-        trio.run(functools.partial(serve_stdio, url, query, token, _say))
+        trio.run(functools.partial(serve_stdio, url, query, token, _say, session=remote.session()))
     except Refused as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise

@@ -18,6 +18,7 @@ from postroom.cli.terminal import safe
 from postroom.client import Client, ClientError, Refused, Unreachable
 from postroom.config import ConfigError
 from postroom.following import REVOKED, Ended
+from postroom.session import SESSION_VARIABLE, session_of
 from storage.errors import StorageError
 
 DEFAULT_URL = "http://127.0.0.1:8025"
@@ -31,6 +32,9 @@ EXIT_CONFLICT = 6
 EXIT_LATER = 7
 EXIT_NOTHING = 8
 EXIT_INTERRUPTED = 130
+
+LONGEST_SESSION = 128
+"""Characters of POSTROOM_SESSION: enough for any id, little for a header."""
 
 EXIT_BY_STATUS = {
     401: EXIT_NOT_ALLOWED,
@@ -71,6 +75,8 @@ def failure(error: BaseException) -> Failure | None:
             return Failure(str(error), EXIT_USAGE)
         case StorageError():
             return Failure(str(error) or type(error).__name__, EXIT_FAILED)
+        case UnicodeEncodeError():  # the system hands arguments over as bytes, whatever they are
+            return Failure("an argument holds bytes that are no UTF-8 text.", EXIT_USAGE)
         case OSError():
             return Failure(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), EXIT_FAILED)
     return None
@@ -139,7 +145,16 @@ class Remote:
 
     def api(self) -> Client:
         """Return a client for the API. Raises `Failure` when there is no token to call it with."""
-        return Client(self.url, self.token())
+        return Client(self.url, self.token(), session=self.session())
+
+    def session(self) -> str:
+        """Return which of an agent's sessions this command belongs to. Raises `Failure` for one that is no name."""
+        session = session_of(os.environ)
+        plain = session.isascii() and session.isprintable() and " " not in session
+        if not plain or len(session) > LONGEST_SESSION:
+            takes = f"at most {LONGEST_SESSION} printable ASCII characters without spaces"
+            raise Failure(f"{SESSION_VARIABLE} takes {takes}.", EXIT_USAGE)
+        return session
 
     def token(self) -> str:
         """Return the token to call with. Raises `Failure` when there is none."""
@@ -158,6 +173,17 @@ url_option = click.option(
     help="The server's base URL (POSTROOM_URL).",
 )
 """Which server; `remote` includes it."""
+
+AGENT_VARIABLE = "POSTROOM_AGENT"
+
+agent_option = click.option(
+    "--agent",
+    "agent_id",
+    envvar=AGENT_VARIABLE,
+    metavar="AGENT",
+    help="Who you are, for a token that is not one agent's own (POSTROOM_AGENT).",
+)
+"""In whose name a command of the mesh calls: an agent's own token says it by itself."""
 
 
 def token_variable() -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from postroom.cli.numbers import Share
 from postroom.cli.program import EXIT_USAGE, Failure, Remote, remote
 from postroom.cli.terminal import print_json, safe
 from postroom.cli.times import Span
@@ -32,7 +33,7 @@ KINDS = ("note", "decision", "fact", "task", "alert", "question")
     help="What has happened.",
 )
 @click.option("--kind", type=click.Choice(KINDS), default="note", show_default=True, help="What it is.")
-@click.option("--salience", type=float, metavar="S", help="How much it matters, 0 to 1.  [server's: 0.5]")
+@click.option("--salience", type=Share(), metavar="S", help="How much it matters, 0 to 1.  [server's: 0.5]")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be repeated.")
 @click.option("--supersedes", metavar="ID", help="The id of the message that this one replaces.")
 @click.option("--ttl", type=Span(), metavar="SPAN", help="When it expires, such as 12h or 30d.  [never]")

@@ -57,18 +57,20 @@ def messages(
     page = json.loads(answer)
     if page.get("gap"):
         click.echo("Messages right after this cursor are no longer kept.", err=True)
-    if not page["messages"]:
-        click.echo("No messages.")
-    else:
-        table(
-            ("SEQ", "RECEIVED", "TYPE", "VERIFIED", "SIZE", "ID"),
-            map(_row, page["messages"]),
-            right=("SEQ", "SIZE"),
-        )
+    message_table(page["messages"])
     if page.get("next_before") is not None:
         click.echo(f"Older ones: --before {page['next_before']}", err=True)
     elif page.get("next_after") is not None and page["next_after"] < page["latest_seq"]:
         click.echo(f"More: --after {page['next_after']}", err=True)
+
+
+def message_table(messages: list[dict[str, Any]]) -> None:
+    """Print messages, one a line."""
+    if not messages:
+        click.echo("No messages.")
+    else:
+        columns = ("SEQ", "RECEIVED", "TYPE", "VERIFIED", "SIZE", "ID")
+        table(columns, map(_row, messages), right=("SEQ", "SIZE"))
 
 
 def _row(message: dict[str, Any]) -> tuple[object, ...]:

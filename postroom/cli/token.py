@@ -62,19 +62,27 @@ inbox_option = click.option(
     "--inbox", "inboxes", multiple=True, metavar="SLUG", help="May read it; may be repeated."
 )
 all_option = click.option("--all-inboxes", is_flag=True, help="May read every webhook and topic inbox.")
+reach_option = click.option(
+    "--reach",
+    multiple=True,
+    metavar="MACHINE",
+    help="May see and write to this machine's agents, too; may be repeated.",
+)
 
 
 @token.command()
 @click.option(
     "--kind",
-    type=click.Choice(["agent", "admin"]),
+    type=click.Choice(["agent", "machine", "admin"]),
     default="agent",
     show_default=True,
-    help="An agent reads inboxes, an admin may do everything.",
+    help="An agent reads inboxes, a machine speaks for its agents, an admin may do everything.",
 )
 @click.option("--agent", metavar="AGENT", help="A token of this agent: it drains the agent's inbox, too.")
+@click.option("--machine", metavar="NAME", help="With --kind machine: of this machine.")
 @inbox_option
 @all_option
+@reach_option
 @click.option("--name", help="A name for people.")
 @expires_option
 @remote
@@ -82,20 +90,18 @@ def create(
     remote: Remote,
     kind: str,
     agent: str | None,
+    machine: str | None,
     inboxes: tuple[str, ...],
     all_inboxes: bool,
+    reach: tuple[str, ...],
     name: str | None,
     expires: str | None,
 ) -> None:
     """Make a token and print it once. An agent token reads the inboxes that it is issued for."""
     scope = scope_of(inboxes, all_inboxes)
-    if kind == "agent" and scope is None and agent is None:
-        raise Failure("say what the token may read: --inbox SLUG or --all-inboxes.", EXIT_USAGE)
-    if kind == "admin" and scope is not None:
-        raise Failure("an admin token may do everything; it takes no --inbox.", EXIT_USAGE)
-    if kind == "admin" and agent is not None:
-        raise Failure("an admin token is nobody's; it takes no --agent.", EXIT_USAGE)
-    body = {"kind": kind, "agent": agent, "inboxes": scope, "name": name, "expires_at": _expiry(expires)}
+    _check_whose(kind, agent, machine, scope, reach)
+    body = {"kind": kind, "agent": agent, "machine": machine, "inboxes": scope, "name": name}
+    body |= {"machines": list(reach) or None, "expires_at": _expiry(expires)}
     with remote.api() as api:
         answer = api.json("POST", "/v1/tokens", body={k: v for k, v in body.items() if v is not None})
     if remote.as_json:
@@ -103,6 +109,20 @@ def create(
         return
     click.echo(f"Made the token {safe(answer['token_id'])}; its text is shown this once:")
     click.echo(f"  export POSTROOM_TOKEN={safe(answer['token'])}")
+
+
+def _check_whose(
+    kind: str, agent: str | None, machine: str | None, scope: Any, reach: tuple[str, ...]
+) -> None:
+    """Raise `Failure` for options that do not go together."""
+    if kind == "agent" and scope is None and agent is None:
+        raise Failure("say what the token may read: --inbox SLUG or --all-inboxes.", EXIT_USAGE)
+    if kind == "admin" and (scope is not None or reach):
+        raise Failure("an admin token may do everything; it takes no --inbox and no --reach.", EXIT_USAGE)
+    if kind != "agent" and agent is not None:
+        raise Failure(f"a token of the kind {kind} is no agent's; it takes no --agent.", EXIT_USAGE)
+    if (kind == "machine") != (machine is not None):
+        raise Failure("--kind machine and --machine NAME go together.", EXIT_USAGE)
 
 
 @token.command("list")
@@ -152,6 +172,8 @@ def _all(api: Client) -> Iterator[dict[str, Any]]:
 @click.argument("token_id")
 @inbox_option
 @all_option
+@reach_option
+@click.option("--no-reach", is_flag=True, help="No machines but its own.")
 @click.option("--name", help="A name for people.")
 @expires_option
 @click.option("--no-expiry", is_flag=True, help="Never expire.")
@@ -161,15 +183,21 @@ def set_(
     token_id: str,
     inboxes: tuple[str, ...],
     all_inboxes: bool,
+    reach: tuple[str, ...],
+    no_reach: bool,
     name: str | None,
     expires: str | None,
     no_expiry: bool,
 ) -> None:
-    """Change what a token may read (--inbox replaces the whole list), its name or its expiry."""
+    """Change what a token may read (--inbox replaces the whole list, --reach too), its name or its expiry."""
     if no_expiry and expires:
         raise Failure("give --expires or --no-expiry, not both.", EXIT_USAGE)
+    if no_reach and reach:
+        raise Failure("give --reach or --no-reach, not both.", EXIT_USAGE)
     changes = {"inboxes": scope_of(inboxes, all_inboxes), "name": name, "expires_at": _expiry(expires)}
     body: dict[str, Any] = {k: v for k, v in changes.items() if v is not None}
+    if reach or no_reach:
+        body["machines"] = list(reach)
     if no_expiry:
         body["expires_at"] = None
     if not body:

@@ -4,35 +4,27 @@ It shares no line with the index: not its files, not its bounds, not its order, 
 and messages' own values are the same.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
-from math import log
 
 from actors.rules.matching.beacons import Beacon
+from actors.rules.matching.common import WORN_WORDS
 from actors.rules.matching.judging import MatchInput
 from actors.rules.matching.scoring import Match
 
-WeightOf = Callable[[str], int]
+
+def weight(term: str) -> int:
+    """Return what a term is worth, in halves."""
+    return 1 if term in WORN_WORDS else 2
 
 
-def weights_of(beacons: Iterable[Beacon]) -> WeightOf:
-    """Return what terms are worth among these beacons: ln(1 + N/n), in millionths."""
-    sets = [set(beacon.terms) for beacon in beacons if beacon.terms]
-
-    def weight(term: str) -> int:
-        having = sum(term in of for of in sets)
-        return round(1e6 * log(1 + max(len(sets), 1) / max(having, 1)))
-
-    return weight
-
-
-def brute_force(beacons: Iterable[Beacon], message: MatchInput, weight: WeightOf) -> list[Match]:
+def brute_force(beacons: Iterable[Beacon], message: MatchInput) -> list[Match]:
     """Return the matches of a message, ranked."""
-    found = [match for beacon in beacons if (match := _judge(beacon, message, weight)) is not None]
+    found = [match for beacon in beacons if (match := _judge(beacon, message)) is not None]
     return sorted(found, key=lambda match: (-match.score, match.agent_id, match.name))
 
 
-def _judge(beacon: Beacon, message: MatchInput, weight: WeightOf) -> Match | None:
+def _judge(beacon: Beacon, message: MatchInput) -> Match | None:
     if message.mid <= beacon.placed_mid:
         return None
     if beacon.expires_at is not None and message.received_at >= beacon.expires_at:

@@ -6,11 +6,14 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.beacons import Placed
+from actors.beacons import BeaconBook, Placed
 from actors.commands import Append, Draft
+from actors.lookback import LookBack
+from actors.options import ActorOptions
 from actors.publishing import Publication, Published
 from actors.rules.matching.beacons import Spec
 from actors.units import Reading
+from storage.clock import wall_clock_us
 from storage.mail_records import AgentRecord
 from storage.records import BodyKind, InboxSettings, NewInbox, Verdict
 from tests.actors.drafts import draft
@@ -62,10 +65,21 @@ async def place(
     return await world.beacons.place(agent, Spec(name, about, **wishes), visible=None, **call)
 
 
-async def reader(world: World, agent_id: str, inboxes: tuple[str, ...] | None = None) -> AgentRecord:
-    """Make an agent with a token for these inboxes (None: all)."""
+def book_with(world: World, look_back: LookBack) -> BeaconBook:
+    """Return a book that looks back in its own way."""
+    return BeaconBook(
+        world.store, world.registry, world.agents, world.tokens, ActorOptions(), wall_clock_us, look_back
+    )
+
+
+async def reader(
+    world: World, agent_id: str, inboxes: tuple[str, ...] | None = None, machine: str | None = None
+) -> AgentRecord:
+    """Make an agent with a token for these inboxes (None: all), on a machine that is made if need be."""
+    if machine is not None and world.machines.get(machine) is None:
+        await world.machines.create(machine, InboxSettings())
     token, _ = world.tokens.draft("agent", inboxes=inboxes, agent=agent_id)
-    return await world.mail.create_agent(agent_id, InboxSettings(), token=token)
+    return await world.mail.create_agent(agent_id, InboxSettings(), machine=machine, token=token)
 
 
 async def commons(world: World) -> int:

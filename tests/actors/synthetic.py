@@ -43,7 +43,7 @@ class Synthetic:
         return self._about(drawn, agent_id)
 
     def beacon_for(self, text: str) -> Beacon:
-        """Return a beacon that matches a text under whatever weights: its rarest words, some of them."""
+        """Return a beacon that matches a text: some of its rarest words."""
         rarest = sorted(set(text.split()), key=lambda word: -self._rank[word])[: 2 * FEWEST_TERMS]
         return self._about(self.random.sample(rarest, FEWEST_TERMS + 1))
 

@@ -34,6 +34,7 @@ async def test_an_agent_is_made_with_its_inbox_and_its_token_and_found_again(
     async with open_log() as store, running(store) as world:
         token, text = world.tokens.draft("agent", inboxes=("demo",), agent="a")
         full = InboxSettings(retention=Retention(max_messages=5, policy="refuse"))
+        await world.machines.create("m", full)
         agent = await world.mail.create_agent("a", full, machine="m", token=token)
         assert (agent.agent_id, agent.machine) == ("a", "m")
         found = world.tokens.find(text.encode())

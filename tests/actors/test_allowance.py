@@ -8,68 +8,105 @@ from actors.rules.matching.beacons import Key
 from actors.rules.matching.scoring import Match, by_agent
 
 MOST = 10_000
-NONE: dict[Key, Count] = {}
 
 
-def tally(known: dict[Key, Count] | None = None, per_day: int = 3) -> Tally:
-    counts = known or {}
-    return Tally(lambda key: counts.get(key, Count()), per_day)
+class Book(dict[Key, Count]):
+    """Counts of beacons, with a tally of them that allows three a day."""
+
+    def tally(self, per_day: int = 3) -> Tally:
+        return Tally(self, per_day)
 
 
 def match(agent: str, name: str = "b", score: float = 0.5) -> Match:
     return Match(agent, name, score)
 
 
+ADA = ("ada", "b")
+
+
 def test_a_beacon_brings_its_share_of_a_day_and_what_is_over_is_counted() -> None:
-    counting = tally()
+    book = Book()
+    counting = book.tally()
     heard = [len(admitted([match("ada")], day * DAY_US + 5, counting, MOST)) for day in (4, 4, 4, 4, 4)]
     assert heard == [1, 1, 1, 0, 0]
-    assert dict(counting.counts()) == {("ada", "b"): Count(4, 3, 2)}
-    assert list(counting.added()) == [(("ada", "b"), 4, 3, 2)]
+    assert book == {ADA: Count(4, 3, 2)}
+    assert counting.added() == [(ADA, 4, 3, 2)]
     assert counting.overflow == 2
 
 
 def test_the_next_day_of_the_messages_begins_anew() -> None:
-    counting = tally({("ada", "b"): Count(4, 3, 7)})
+    book = Book({ADA: Count(4, 3, 7)})
+    counting = book.tally()
     assert not admitted([match("ada")], 5 * DAY_US - 1, counting, MOST)
     assert admitted([match("ada")], 5 * DAY_US, counting, MOST)
-    assert dict(counting.counts()) == {("ada", "b"): Count(5, 1, 0)}
-    assert list(counting.added()) == [(("ada", "b"), 4, 0, 1), (("ada", "b"), 5, 1, 0)]
+    assert book == {ADA: Count(5, 1, 0)}
+    assert counting.added() == [(ADA, 4, 0, 1), (ADA, 5, 1, 0)]
 
 
 def test_a_message_of_an_earlier_day_counts_for_the_present_one() -> None:
-    counting = tally({("ada", "b"): Count(9, 3, 0)})
+    counting = Book({ADA: Count(9, 3, 0)}).tally()
     assert not admitted([match("ada")], 2 * DAY_US, counting, MOST)
-    assert list(counting.added()) == [(("ada", "b"), 9, 0, 1)]
+    assert counting.added() == [(ADA, 9, 0, 1)]
 
 
 def test_a_beacon_that_has_brought_its_share_leaves_the_message_to_the_agent_s_others() -> None:
-    counting = tally({("ada", "full"): Count(0, 3, 0)})
-    (heard,) = admitted([match("ada", "full", 0.9), match("ada", "b", 0.6)], 0, counting, MOST)
+    book = Book({("ada", "full"): Count(0, 3, 0)})
+    (heard,) = admitted([match("ada", "full", 0.9), match("ada", "b", 0.6)], 0, book.tally(), MOST)
     assert (heard.best.name, heard.also) == ("b", ())
-    assert dict(counting.counts()) == {("ada", "full"): Count(0, 3, 1), ("ada", "b"): Count(0, 1, 0)}
+    assert book == {("ada", "full"): Count(0, 3, 1), ADA: Count(0, 1, 0)}
 
 
 def test_every_beacon_that_takes_part_has_brought_the_message() -> None:
-    counting = tally()
-    (heard,) = admitted([match("ada", "b", 0.6), match("ada", "a", 0.9)], 0, counting, MOST)
+    book = Book()
+    (heard,) = admitted([match("ada", "b", 0.6), match("ada", "a", 0.9)], 0, book.tally(), MOST)
     assert (heard.best.name, [other.name for other in heard.also]) == ("a", ["b"])
-    assert dict(counting.counts()) == {("ada", "a"): Count(0, 1, 0), ("ada", "b"): Count(0, 1, 0)}
+    assert book == {("ada", "a"): Count(0, 1, 0), ADA: Count(0, 1, 0)}
 
 
 def test_the_best_matches_hear_of_a_message_that_more_would_hear_of_than_may() -> None:
-    counting = tally()
+    book = Book()
+    counting = book.tally()
     matches = [match("ada", score=0.5), match("ben", score=0.9), match("cleo", score=0.7)]
     heard = admitted(matches, 0, counting, 2)
     assert [one.agent_id for one in heard] == ["ben", "cleo"]
-    assert dict(counting.counts())["ada", "b"] == Count(0, 0, 1)
+    assert book[ADA] == Count(0, 0, 1)
     assert counting.overflow == 1
 
 
-def test_counting_does_not_change_what_is_known() -> None:
-    known = {("ada", "b"): Count(1, 2, 3)}
-    admitted([match("ada")], DAY_US, tally(known), MOST)
-    assert known == {("ada", "b"): Count(1, 2, 3)}
+def test_two_pieces_of_work_at_a_time_share_what_is_left_of_a_day() -> None:
+    book = Book()
+    routing, filling = book.tally(), book.tally()
+    filling.brought(ADA, 4, 2)
+    assert (routing.room(ADA, 4), filling.room(ADA, 4)) == (1, 1)
+    heard = [len(admitted([match("ada")], 4 * DAY_US, routing, MOST)) for _ in range(2)]
+    assert heard == [1, 0]
+    assert filling.room(ADA, 4) == 0
+    assert routing.added() == [(ADA, 4, 1, 1)]
+    assert filling.added() == [(ADA, 4, 2, 0)]
+
+
+def test_what_was_not_brought_after_all_is_taken_back_from_the_day_it_was_counted_for() -> None:
+    book = Book({ADA: Count(4, 1, 0)})
+    counting = book.tally()
+    assert counting.brought(ADA, 3, 2) == 4
+    counting.withdrew(ADA, 4, 1)
+    assert (book, counting.added()) == ({ADA: Count(4, 2, 0)}, [(ADA, 4, 1, 0)])
+    counting.withdrew(ADA, 4, 1)
+    assert (book, counting.added()) == ({ADA: Count(4, 1, 0)}, [])
+
+
+def test_what_is_taken_back_on_the_day_after_leaves_that_day_alone() -> None:
+    book = Book()
+    counting = book.tally()
+    counting.brought(ADA, 4, 2)
+    book.tally().brought(ADA, 5)
+    counting.withdrew(ADA, 4, 2)
+    assert book == {ADA: Count(5, 1, 0)}
+    del book[ADA]  # its agent was deleted
+    counting.brought(ADA, 5)
+    del book[ADA]
+    counting.withdrew(ADA, 5, 1)
+    assert (book, counting.added()) == ({}, [])
 
 
 agents = st.sampled_from("abc")
@@ -81,7 +118,7 @@ messages = st.lists(st.tuples(st.integers(0, 3), st.sets(st.tuples(agents, names
 def test_whatever_comes_nothing_is_brought_that_was_not_matched_and_every_match_is_counted_once(
     stream: list[tuple[int, set[Key]]], per_day: int, recipients: int
 ) -> None:
-    counting = tally(per_day=per_day)
+    counting = Book().tally(per_day)
     brought = kept_back = 0
     for day, keys in sorted(stream, key=lambda one: one[0]):
         matches = [match(*key) for key in sorted(keys)]
@@ -91,7 +128,7 @@ def test_whatever_comes_nothing_is_brought_that_was_not_matched_and_every_match_
         assert named <= keys
         brought += len(named)
         kept_back += len(keys) - len(named)
-    added = list(counting.added())
+    added = counting.added()
     assert sum(more[2] for more in added) == brought
     assert sum(more[3] for more in added) == kept_back == counting.overflow
     assert all(more[2] <= per_day for more in added)
@@ -99,4 +136,4 @@ def test_whatever_comes_nothing_is_brought_that_was_not_matched_and_every_match_
 
 @given(st.lists(st.builds(match, agents, names, st.floats(0, 1)), unique_by=lambda m: (m.agent_id, m.name)))
 def test_without_limits_all_hear_of_it_that_match(matches: list[Match]) -> None:
-    assert admitted(matches, 0, tally(per_day=MOST), MOST) == by_agent(matches)
+    assert admitted(matches, 0, Book().tally(MOST), MOST) == by_agent(matches)

@@ -6,6 +6,7 @@ import trio.testing
 
 from actors.commands import DeleteInbox, Purge
 from actors.housekeeping import DEDUPE_WINDOW_MAX_SECONDS, ROUND_SECONDS, SLICE_ROWS, Housekeeper
+from actors.roster import TouchPresences
 from actors.units import SweepSlice
 from storage.errors import StorageDegraded
 from storage.memory import MemoryStore
@@ -73,4 +74,31 @@ async def test_a_nudge_sweeps_now_and_a_failed_round_is_tried_again(
         mock_clock.jump(ROUND_SECONDS)
         await trio.testing.wait_all_tasks_blocked()
         assert len(swept) == 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_was_heard_of_is_written_down_once_a_minute_at_most(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    written: list[float] = []
+
+    def note(unit: Unit[Any]) -> None:
+        if isinstance(unit, TouchPresences):
+            written.append(trio.current_time())
+
+    store = MemoryStore(fault=note)
+    async with running(store) as world, trio.open_nursery() as nursery:
+        agent = await world.agent()
+        roster = world.mesh.presences
+        housekeeper = Housekeeper(store, world.registry, world.tokens, lambda: 0, roster=roster)
+        await nursery.start(housekeeper.run)
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(5):
+            roster.touch(agent, "one")
+            housekeeper.nudge()
+            await trio.testing.wait_all_tasks_blocked()
+        assert written == []
+        mock_clock.jump(ROUND_SECONDS)
+        await trio.testing.wait_all_tasks_blocked()
+        assert written == [ROUND_SECONDS]
         nursery.cancel_scope.cancel()

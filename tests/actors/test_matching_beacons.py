@@ -21,7 +21,7 @@ from actors.rules.matching.common import (
 )
 from actors.rules.matching.judging import Judge, MatchInput
 from actors.rules.matching.scoring import Heard, Match, best_score, by_agent, ranked, score
-from actors.rules.matching.weights import Weights
+from actors.rules.matching.weights import shown_weight
 from actors.rules.matching.words import Word, beacon_words
 
 
@@ -29,9 +29,9 @@ def beacon(about: str | None = None, **wishes: object) -> Beacon:
     return beacon_of("agent", Spec("b", about, **wishes))  # type: ignore[arg-type]  # each test names its own fields
 
 
-def hears(beacon: Beacon, terms: str, salience: float = 0.5, weights: Weights | None = None) -> Match | None:
+def hears(beacon: Beacon, terms: str, salience: float = 0.5) -> Match | None:
     message = MatchInput(1, 1, "ci", "push", "webhook", salience, frozenset(terms.split()))
-    return Judge(beacon, weights or Weights()).hears(message)
+    return Judge(beacon).hears(message)
 
 
 # -- meaning ----------------------------------------------------------------------------------------------------
@@ -144,21 +144,26 @@ def test_scores(
     assert (match and match.score) == expected
 
 
-def test_the_rarer_term_counts_for_more() -> None:
-    weights = Weights(beacons=100, holding={"alpha": 1, "beta": 60})
-    assert weights.idf("alpha") == 4.615
-    assert weights.idf("beta") == 0.981
-    assert weights.of("unheard") == weights.of("alpha")
-    alpha = hears(beacon("alpha beta"), "alpha", weights=weights)
-    assert alpha is not None
-    assert alpha.score == score(4.615121 / (4.615121 + 0.980829), 0.5, 0.5)
-    assert hears(beacon("alpha beta"), "beta", weights=weights) is None
+def test_a_word_that_most_messages_have_counts_for_half() -> None:
+    assert (shown_weight("alpha"), shown_weight("messag")) == (1.0, 0.5)
+    about = beacon("alpha message")
+    assert hears(about, "messag") is None
+    assert hears(about, "alpha") == Match("agent", "b", score(2 / 3, 0.5, 0.5), ("alpha",))
+    three = beacon("alpha beta message")
+    assert hears(three, "alpha") is None
+    assert hears(three, "alpha messag") == Match(
+        "agent", "b", score(1.5 / 2.5, 0.5, 0.5), ("alpha", "message")
+    )
 
 
-def test_every_weight_is_positive_also_with_one_beacon_or_none() -> None:
-    assert Weights().of("alpha") > 0
-    assert Weights(beacons=1, holding={"alpha": 1}).of("alpha") > 0
-    assert Weights(beacons=50, holding={"alpha": 50}).of("alpha") > 0
+@pytest.mark.parametrize("term", [*sorted(WORN_WORDS)[:3], "alpha", "2024", "数"])
+def test_a_term_weighs_the_same_in_every_beacon(term: str) -> None:
+    """So a weight says nothing of what anybody has placed."""
+    weights = {
+        Judge(Beacon("a", "b", terms, terms)).weights[term] for terms in ((term,), (term, "x"), ("y", term))
+    }
+    assert len(weights) == 1
+    assert weights.pop() > 0
 
 
 def test_the_matched_words_are_the_beacons_own_in_its_order() -> None:
@@ -208,11 +213,14 @@ def test_a_beacon_with_a_telling_word_is_not(about: str) -> None:
     assert objection(beacon(about)) is None
 
 
-@pytest.mark.parametrize(
-    "wishes", [{"inboxes": ("ci",)}, {"types": ("push",)}, {"kinds": ("note",)}, {"require": ("billing",)}]
-)
-def test_nor_is_one_that_says_where_or_what_else(wishes: dict[str, object]) -> None:
-    assert objection(beacon("error", **wishes)) is None
+def test_nor_is_one_that_requires_a_telling_word() -> None:
+    assert objection(beacon("error", require=("billing",))) is None
+    assert objection(beacon("error", require=("the", "new billing event"))) is None
+
+
+@pytest.mark.parametrize("required", ["error", "message", "the", "7", "new message", "deployments"])
+def test_but_one_that_requires_what_most_messages_hold_as_well_is(required: str) -> None:
+    assert objection(beacon("error", require=(required,)), Sample.of(TRAFFIC)) is not None
 
 
 def test_a_subscription_is_not_judged() -> None:
@@ -224,7 +232,7 @@ def test_a_word_that_recent_traffic_is_full_of_is_too_common() -> None:
     assert (sample.messages, sample.holding["deploy"]) == (100, 20)
     assert objection(beacon("deployments"), sample) == (
         "deployments is a word that most messages hold; "
-        "add words that tell them apart, or name inboxes, types or kinds"
+        "add words that tell them apart, or name only some of the inboxes, types or kinds"
     )
     assert "deployments, error are words" in str(objection(beacon("deployments error"), sample))
     assert objection(beacon("failed deployments"), sample) is None

@@ -135,8 +135,11 @@ async def test_an_unknown_agent_is_named_with_those_of_a_like_name_and_nobody_ge
     world_of: Running,
 ) -> None:
     async with world_of(routing=True) as world:
-        ada, ben = await reader(world, "ada"), await reader(world, "reviewer-1")
-        await reader(world, "reviewer-2")
+        ada = await reader(world, "ada", machine="hut")
+        ben = await reader(world, "reviewer-1", machine="hut")
+        await reader(world, "reviewer-2", machine="hut")
+        await reader(world, "reviewr-3", machine="barn")
+        await reader(world, "reviewr-4")
         refusal = await refused(world, ada, to_agents=("reviewer-1", "reviewr-2", "zoe"))
         assert (refusal.code, refusal.field) == ("not_found", "to")
         assert refusal.message == 'There is no agent "reviewr-2". Did you mean reviewer-2 or reviewer-1?'
@@ -146,11 +149,66 @@ async def test_an_unknown_agent_is_named_with_those_of_a_like_name_and_nobody_ge
         assert await got(world, ben) == []
 
 
+async def test_who_is_on_no_machine_learns_nobody_s_name_by_guessing(world_of: Running) -> None:
+    async with world_of() as world:
+        lone = await reader(world, "lone")
+        await reader(world, "reviewer-1")
+        await reader(world, "reviewer-2", machine="hut")
+        refusal = await refused(world, lone, to_agents=("reviewer-3",))
+        assert refusal.message == 'There is no agent "reviewer-3".'
+
+
+@pytest.mark.parametrize(
+    ("machine", "to", "machines"),
+    [
+        ("hut", "hut", ()),
+        ("hut", None, ()),
+        ("hut", "barn", ("barn",)),
+        (None, "barn", ("barn",)),
+        (None, None, ()),
+    ],
+)
+async def test_an_agent_writes_to_those_of_its_own_machine_of_none_and_of_those_it_reaches(
+    world_of: Running, machine: str | None, to: str | None, machines: tuple[str, ...]
+) -> None:
+    async with world_of() as world:
+        sender = await reader(world, "ada", machine=machine)
+        ben = await reader(world, "ben", machine=to)
+        await publish(world, sender, "hello", to_agents=("ben",), machines=frozenset(machines))
+        assert [one.mail for one in await got(world, ben)] == ["hello"]
+
+
+@pytest.mark.parametrize(("machine", "machines"), [("hut", ()), (None, ()), ("hut", ("loft",))])
+async def test_an_agent_out_of_reach_is_not_there_in_the_same_words(
+    world_of: Running, machine: str | None, machines: tuple[str, ...]
+) -> None:
+    async with world_of() as world:
+        sender = await reader(world, "ada", machine=machine)
+        ben = await reader(world, "ben", machine="barn")
+        for name in ("ben", "nobody"):
+            refusal = await refused(world, sender, to_agents=(name,), machines=frozenset(machines))
+            assert (refusal.code, refusal.message) == ("not_found", f'There is no agent "{name}".')
+        assert await got(world, ben) == []
+
+
+async def test_a_key_is_of_another_request_when_its_recipient_was_made_anew(world_of: Running) -> None:
+    async with world_of(routing=True) as world:
+        ada, _ = [await reader(world, name) for name in ("ada", "ben")]
+        call = {"to_agents": ("ben",), "key": b"k", "request": b"r"}
+        await publish(world, ada, "once", **call)
+        await world.mail.delete_agent("ben")
+        ben = await reader(world, "ben")
+        conflict = await refused(world, ada, **call)
+        assert (conflict.code, conflict.field) == ("conflict", "idempotency_key")
+        await routed(world)
+        assert await got(world, ben) == []
+
+
 async def test_a_wrong_name_is_compared_with_a_bounded_number_of_others() -> None:
     async with running(MemoryStore()) as world:
-        ada = await reader(world, "ada")
+        ada = await reader(world, "ada", machine="hut")
         for number in range(COMPARED_NAMES + 5):
-            world.agents._take(AgentRecord(f"worker-{number}", 10_000 + number, None, 0))
+            world.agents._take(AgentRecord(f"worker-{number}", 10_000 + number, "hut", 0))
         refusal = await refused(world, ada, to_agents=("worker-x",))
         assert "Did you mean worker-" in refusal.message
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from actors import ahead, router
-from actors.commands import Append, Deliver, Erase
+from actors.commands import Append, Deliver, Purge
 from actors.router import RouterFigures
 from actors.tokens import TokenBook
 from actors.units import Reading
@@ -213,8 +213,23 @@ async def test_an_agent_gets_its_own_copy_whatever_becomes_of_the_first_one_s(ro
         ada, ben, cleo = [await reader(world, name) for name in ("ada", "ben", "cleo")]
         await publish(world, ada, "to both", to_agents=("ben", "cleo"))
         await routed(world)
-        await world.registry.ask(ben.inbox_id, Erase(1))
+        await world.registry.ask(ben.inbox_id, Purge())
         assert (await mail(world, ben), await mail(world, cleo)) == ([], ["to both"])
+
+
+async def test_what_is_erased_where_it_is_at_home_is_erased_where_it_was_delivered_to(
+    routing: Routing,
+) -> None:
+    async with routing() as world:
+        ada, ben, cleo = [await reader(world, name) for name in ("ada", "ben", "cleo")]
+        await publish(world, ada, "to both", to_agents=("ben", "cleo"))
+        await routed(world)
+        await world.service.erase(cleo.inbox_id, 1)
+        assert (await mail(world, ben), await mail(world, cleo)) == (["to both"], [])
+        await publish(world, ada, "again", to_agents=("ben", "cleo"))
+        await routed(world)
+        await world.service.erase(ben.inbox_id, 2)
+        assert (await mail(world, ben), await mail(world, cleo)) == (["to both"], [])
 
 
 async def test_more_recipients_than_one_read_looks_at_all_get_it(

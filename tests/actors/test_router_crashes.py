@@ -16,7 +16,7 @@ from actors.units import Reading
 from storage.errors import OutcomeUnknown, StorageFull
 from storage.memory import MemoryStore
 from storage.protocols import Unit
-from tests.actors.routing import Got, commons, got, hook, place, publish, reader, routed
+from tests.actors.routing import Got, commons, got, hook, mail, place, publish, reader, routed
 from tests.actors.world import World, running
 from tests.virtual import pass_time
 
@@ -42,6 +42,11 @@ EXPECTED = {
 COUNTS = {("ada", "all"): ROUNDS, ("ben", "all"): 2 * ROUNDS, ("ben", "ci"): ROUNDS}
 FEWEST_COMMITS = 10
 """Of routing all that: with fewer there is hardly anything to fail at."""
+
+
+LIVES = 4
+LIFE_SECONDS = 0.3
+"""Far less than the time after which the cursor is stored in the life of a healthy server."""
 
 
 class PowerFailure(BaseException):
@@ -157,6 +162,35 @@ async def test_the_power_may_fail_again_and_again(seed: int, autojump_clock: tri
             pass
         store.reopen()
     await check(store)
+
+
+async def test_a_server_that_never_lives_for_a_second_gets_on_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Else each life would begin where the first one did, with ever more to route again before anything new."""
+    monkeypatch.setattr(router, "STORE_SECONDS", 1.0)
+    store = MemoryStore()
+    async with running(store) as world:
+        ci = await world.inbox("ci")
+        agent = await reader(world, "ada")
+        await place(world, agent, "all")
+    begun_at = []
+    for number in range(LIVES):
+        try:
+            async with running(store, routing=True) as world:
+                begun_at.append(world.router.routed_mid)
+                await hook(world, ci, f"hook {number}")
+                await pass_time(LIFE_SECONDS)
+                Plug(store, 1, after=False)
+                raise PowerFailure
+        except* PowerFailure:
+            pass
+        store.fault = store.acknowledge = None
+        store.reopen()
+    assert begun_at == list(range(LIVES)), "no life may begin where the last one did"
+    async with running(store, routing=True) as world:
+        await routed(world)
+        assert await mail(world, agent) == [f"hook {number}" for number in range(LIVES)]
 
 
 @pytest.mark.parametrize(

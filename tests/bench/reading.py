@@ -1,4 +1,4 @@
-"""What readers ask, complete on the wire: pages, waits and streams as bytes of a request."""
+"""What readers and agents ask, complete on the wire: the bytes of a request."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
@@ -37,3 +37,16 @@ class Reader(msgspec.Struct, frozen=True):
 def get(port: int, target: str, *headers: str) -> bytes:
     """Return a GET request."""
     return "\r\n".join((f"GET {target} HTTP/1.1", f"Host: 127.0.0.1:{port}", *headers, "", "")).encode()
+
+
+def post(port: int, target: str, token: str, body: object) -> bytes:
+    """Return a POST request with a JSON body."""
+    encoded = msgspec.json.encode(body)
+    head = (
+        f"POST {target} HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        f"Authorization: Bearer {token}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(encoded)}",
+    )
+    return "\r\n".join((*head, "", "")).encode() + encoded

@@ -59,21 +59,31 @@ class Write(msgspec.Struct, frozen=True):
         """Do it."""
         if self.new is not None:
             return tx.create_inbox(self.new)
-        head = tx.head(self.inbox_id)
-        last = self.entries[-1]
-        tx.append(self.inbox_id, head.epoch, self.entries)
-        tx.advance(
-            self.inbox_id,
-            head,
-            msgspec.structs.replace(
-                head,
-                latest_seq=last.seq,
-                last_at=last.received_at,
-                live_rows=head.live_rows + len(self.entries),
-                live_bytes=head.live_bytes + sum(entry.size for entry in self.entries),
-            ),
-        )
+        append(tx, self.inbox_id, self.entries)
         return None
+
+
+def append(tx: Tx, inbox_id: int, entries: Sequence[NewEntry]) -> range:
+    """Append the next rows of an inbox and return the mids of their messages."""
+    mids = tx.append(inbox_id, tx.head(inbox_id).epoch, entries)
+    advance(tx, inbox_id, entries[-1].received_at, [entry.size for entry in entries])
+    return mids
+
+
+def advance(tx: Tx, inbox_id: int, last_at: int, sizes: Sequence[int]) -> None:
+    """Move an inbox's head over rows of these sizes, the last of them of this moment (µs)."""
+    head = tx.head(inbox_id)
+    tx.advance(
+        inbox_id,
+        head,
+        msgspec.structs.replace(
+            head,
+            latest_seq=head.latest_seq + len(sizes),
+            last_at=last_at,
+            live_rows=head.live_rows + len(sizes),
+            live_bytes=head.live_bytes + sum(sizes),
+        ),
+    )
 
 
 def seed(data_dir: Path, inboxes: Sequence[Inbox], progress: Callable[[int], None]) -> None:
@@ -94,7 +104,9 @@ def batches(wanted: Inbox, inbox_id: int) -> Iterator[list[NewEntry]]:
     every = wanted.rare_every()
     for first in range(1, wanted.messages + 1, BATCH_ROWS):
         last = min(first + BATCH_ROWS - 1, wanted.messages)
-        yield [_entry(rare if seq % every == 0 else common, inbox_id, seq) for seq in range(first, last + 1)]
+        yield [
+            numbered(rare if seq % every == 0 else common, inbox_id, seq) for seq in range(first, last + 1)
+        ]
 
 
 def received_at(seq: int) -> str:
@@ -128,7 +140,8 @@ def _templates(slug: str) -> tuple[NewEntry, NewEntry]:
     return template(ORDINARY_EVENT), template(RARE_TYPE)
 
 
-def _entry(template: NewEntry, inbox_id: int, seq: int) -> NewEntry:
+def numbered(template: NewEntry, inbox_id: int, seq: int) -> NewEntry:
+    """Return a message like the template as one row of an inbox, with an id and a time of its own."""
     moment = START_US + seq * INTERVAL_US
     return NewEntry(
         seq,

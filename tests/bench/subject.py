@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from actors.tokens import mint
 from tests.bench.client import Exchange
 from tests.bench.processes import Server, running
 from tests.bench.reading import Reader
@@ -150,9 +151,14 @@ class GithubInbox:
 
 
 @contextmanager
-def postroom(directory: Path, settings: dict[str, str] | None = None) -> Iterator[Subject]:
-    """Run Postroom with its data below `directory`; `settings` are further `POSTROOM_…` settings by name."""
-    token = "prm_admin_" + secrets.token_urlsafe(32)
+def postroom(
+    directory: Path, settings: dict[str, str] | None = None, admin_token: str | None = None
+) -> Iterator[Subject]:
+    """Run Postroom with its data below `directory`; `settings` are further `POSTROOM_…` settings by name.
+
+    `admin_token`: that of the first start there, for another one; a new one unless given.
+    """
+    token = admin_token or mint("admin")
     own = {
         "DATA_DIR": str(directory / "data"),
         "BIND": "127.0.0.1:0",

@@ -29,6 +29,9 @@ FIGURES = {
     "pages": {"pages.forward", "pages.backward", "pages.rare_type", "pages.time"},
     "mcp": {"mcp.calls", "mcp.calls_further_back"},
     "matching": {"matching.p50", "matching.growth", "matching.precision", "matching.recall"},
+    "drain": {"drain.p50", "drain.p99"},
+    "router": {"router.few", "router.crowd", "router.cold"},
+    "mesh": {"mesh.sends", "mesh.sends_p99", "mesh.sends_cpu", "mesh.broadcast"},
 }
 
 

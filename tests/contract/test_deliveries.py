@@ -32,6 +32,10 @@ async def undelivered(log: Log, inbox_id: int, mids: list[int]) -> set[int]:
     return await log.commit(Do(lambda tx: tx.undelivered(inbox_id, mids)))
 
 
+async def copies(log: Log, inbox_id: int, seq: int) -> list[tuple[int, int]]:
+    return await log.commit(Do(lambda tx: tx.copies(inbox_id, seq)))
+
+
 # -- once ---------------------------------------------------------------------------------------------------
 async def test_messages_are_numbered_through_all_inboxes_without_holes(store: Log) -> None:
     one, two = await create(store, "one"), await create(store, "two")
@@ -113,6 +117,21 @@ async def test_a_message_that_was_erased_or_swept_at_home_is_delivered_no_more(s
     assert await seqs(store, one.inbox_id) == [1, 2, 3, 4, 5], "retention of their home took none of them"
 
 
+async def test_the_copies_of_a_message_are_where_it_can_still_be_read(store: Log) -> None:
+    source = await create(store)
+    readers = [await agent(store, name) for name in "abcd"]
+    _, second = await put_all(store, source.inbox_id, [entry(1), entry(2)])
+    for reader in readers:
+        await deliver(store, reader.inbox_id, [delivery(1, second, source.inbox_id)])
+    await erase(store, readers[1].inbox_id, 1)
+    await drop_before(store, readers[2].inbox_id, 2, rows=1)
+    await delete(store, readers[3].inbox_id)
+    assert await copies(store, source.inbox_id, 2) == [(readers[0].inbox_id, 1)]
+    assert await copies(store, source.inbox_id, 1) == [], "delivered to nobody"
+    assert await copies(store, source.inbox_id, 3) == [], "not there"
+    assert await copies(store, readers[0].inbox_id, 1) == [], "delivered, not at home"
+
+
 async def test_a_delivery_by_somebody_who_believes_in_an_old_head_is_fenced(store: Log) -> None:
     source, reader = await create(store), await agent(store)
     first, second = await put_all(store, source.inbox_id, [entry(1), entry(2)])
@@ -160,6 +179,25 @@ async def test_erasing_a_delivery_leaves_the_message_where_it_is_at_home(store: 
     assert await erase(store, reader.inbox_id, 1) is not None
     assert await seqs(store, reader.inbox_id) == []
     assert (await page(store, source.inbox_id, body_limit=9)).rows[0].body == b"kept"
+
+
+@pytest.mark.parametrize("then", ["at once", "swept"])
+async def test_an_erased_delivery_does_not_come_again(store: Log, then: str) -> None:
+    """A router that crashed reads on a little before where it was."""
+    source, one, two = await create(store), await agent(store, "a"), await agent(store, "b")
+    (mid,) = await put_all(store, source.inbox_id, [entry(1)])
+    for reader in (one, two):
+        await deliver(store, reader.inbox_id, [delivery(1, mid, source.inbox_id)])
+    await erase(store, one.inbox_id, 1)
+    if then == "swept":
+        await drop_before(store, one.inbox_id, 2, rows=0)
+        await sweep_all(store)
+    assert await undelivered(store, one.inbox_id, [mid]) == set()
+    assert await copies(store, source.inbox_id, 1) == [(two.inbox_id, 1)]
+    assert await pending(store) == []
+    await erase(store, two.inbox_id, 1)
+    await erase(store, source.inbox_id, 1)
+    assert await see(store, lambda snapshot: snapshot.receipts(mid)) == [], "nothing is left of it"
 
 
 # -- sending ------------------------------------------------------------------------------------------------

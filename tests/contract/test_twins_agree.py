@@ -35,10 +35,10 @@ from tests.contract.builders import (
     sweep_all,
 )
 from tests.contract.mail import beacon, delivery, give, record
+from tests.contract.mesh_world import AGENTS, MeshSteps
 from tests.contract.test_tokens import token
 
 SLUGS = ("a", "b", "agent.c")
-AGENTS = ("x", "y")
 KEYS = tuple(bytes([n]) * 16 for n in range(3))
 PIECES = (b"one", b"two")
 ABSENT = 4_711
@@ -46,7 +46,7 @@ ABSENT = 4_711
 _examples = itertools.count()
 
 
-class World:
+class World(MeshSteps):
     """One store, with the ids that it gave out: the two stores need not number alike.
 
     Every public method is a step of a unit: `which` chooses among inboxes, bodies or tokens, `n` is one more
@@ -144,7 +144,9 @@ class World:
         tx.add_recipients(tx.last_mid, recipients)
 
     def put_reader(self, tx: Tx, which: int, n: int) -> None:
-        tx.put_reader(self._inbox(which), "self", ReaderRecord(n, n + 1, 0, ((n + 2, n + 3),)))
+        tx.put_reader(
+            self._inbox(which), "self", ReaderRecord(n, n + 1, 0, ((n + 2, n + 3),), ((n + 4, n + 5),))
+        )
 
     def put_beacon(self, tx: Tx, which: int, n: int) -> None:
         tx.put_beacon(beacon(AGENTS[which % len(AGENTS)], "st"[n % 2], placed_mid=tx.last_mid))
@@ -197,13 +199,13 @@ class World:
     def _visible(self, snapshot: Snapshot) -> list[Any]:
         found: list[Any] = [snapshot.tokens(), snapshot.beacons(), snapshot.routed_mid()]
         found += [replace(one, inbox_id=self._nth(one.inbox_id), created_at=0) for one in snapshot.agents()]
-        found += self._log_of(snapshot)
+        found += self._log_of(snapshot) + self._mesh(snapshot)
         for listing in snapshot.inboxes(SLUGS, "", len(SLUGS)):
             record = listing.record
             secrets = snapshot.inbox(record.inbox_id).record.secrets
             found.append((record.slug, record.name, record.settings, replace(listing.head, epoch="")))
             found.append([(one.name, one.value.reveal(), one.added_at) for one in secrets])
-            found += self._mail(snapshot, record.inbox_id)
+            found += self._mail(snapshot, record.inbox_id) + self._mesh_of(snapshot, record.inbox_id)
             for after, types in itertools.product((0, None), ((), ("a",))):
                 query = PageQuery(record.inbox_id, 1_000, after=after, types=types, body_limit=100)
                 page = snapshot.page(query)
@@ -241,10 +243,6 @@ class World:
             [snapshot.next_seq(inbox_id, seq) for seq in range(20)],
         ]
 
-    def _nth(self, inbox_id: int) -> int:
-        """Return which inbox this is, of those that were ever made."""
-        return self._inboxes.index(inbox_id)
-
     def _inbox(self, which: int) -> int:
         return _chosen(self._inboxes, which)
 
@@ -253,17 +251,25 @@ class World:
         return entry(seq, id=id, event_type="ab"[seq % 2], **fields)
 
 
+def clock() -> int:
+    """Return the time of both, which stands still: it is compared, too."""
+    return START_US + 1
+
+
 def _chosen(of: list[int], which: int) -> int:
     """Return one of the ids, the newest for 0."""
     return of[-1 - which % len(of)] if of else ABSENT
 
 
-STEPS = tuple(name for name in vars(World) if not name.startswith("_"))
+STEPS = tuple(name for name in (*vars(World), *vars(MeshSteps)) if not name.startswith("_"))
 OFTEN = (
     "deliver",
     "deliver",
     "send",
-    "send",
+    "send_noted",
+    "send_noted",
+    "mark_acked",
+    "mark_passed",
     "append",
     "append",
     "append_large",
@@ -287,16 +293,17 @@ async def test_both_stores_do_the_same(
     monkeypatch.setattr(sweep, "SLICE_SECONDS", 60)
     key = SecretBytes(b"k" * 32) if sealed else None
     options = StorageOptions(data_dir=tmp_path / str(next(_examples)), secret_key=key)
-    memory = MemoryStore()
+    memory = MemoryStore(clock=clock)
     async with AsyncExitStack() as stack:
-        twins = [World(memory), World(await stack.enter_async_context(open_store(options)))]
+        sqlite = await stack.enter_async_context(open_store(options, clock=clock))
+        twins = [World(memory), World(sqlite)]
         for unit in [[("create", 0, 0)], *units]:
             one, other = [await twin._unit(unit) for twin in twins]
             assert one == other, unit
         one, other = [await twin._view() for twin in twins]
         assert one == other
     memory.reopen()
-    async with open_store(options) as sqlite:
+    async with open_store(options, clock=clock) as sqlite:
         twins[1]._log = sqlite
         for twin in twins:
             await sweep_all(twin._log, max_rows=7)

@@ -12,7 +12,6 @@ import secrets
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +22,7 @@ from typing import Any, Self
 import trio
 from hypercorn.typing import ASGIFramework
 
+from tests.program import PROGRAM
 from tests.wire.client import Client
 from web.options import WebOptions
 from web.serve import Listening, serve_http
@@ -89,8 +89,9 @@ class Server:
         environment |= {f"POSTROOM_{name.upper()}": str(value) for name, value in settings.items()}
         self._ready.clear()
         self._output.clear()
+        self.url = ""  # that of an earlier start says nothing of this one
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "postroom", "serve", *flags],
+            [*PROGRAM, "serve", *flags],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

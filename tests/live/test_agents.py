@@ -92,10 +92,12 @@ def test_what_is_no_agent_is_refused_by_name(api: Api) -> None:
         ({}, "agent_id"),
         ({"agent_id": "No"}, "agent_id"),
         ({"agent_id": "x" * 65}, "agent_id"),
-        ({"agent_id": "x", "machine": "m"}, "machine"),
+        ({"agent_id": "x", "machine": "M"}, "machine"),
         ({"agent_id": "x", "role": "r"}, "role"),
     ):
         assert api.refused("POST", "/agents", body) == (400, "invalid_argument", field)
+    absent = {"agent_id": "x", "machine": f"nowhere-{uuid4().hex[:8]}"}
+    assert api.refused("POST", "/agents", absent) == (404, "not_found", "machine")
     for call in (("POST", "/agents", {"agent_id": "x"}), ("GET", "/agents"), ("DELETE", "/agents/x")):
         assert new_agent(api).refused(*call)[:2] == (403, "permission_denied")
 

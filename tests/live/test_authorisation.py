@@ -21,9 +21,8 @@ from actors.service import Service
 from tests.live.api import Api, error_of, new_slug
 from tests.live.harness import Server
 from tests.live.rawhttp import Line, Sender, head
-from web.admin import Admin
-from web.agents import AgentRoutes
-from web.app import read_routes
+from tests.wire.mesh_scene import OPERATIONS
+from web.app import admin_routes, read_routes
 from web.ingest import Ingest
 from web.options import WebOptions
 from web.pulse import Pulse
@@ -96,6 +95,13 @@ def new_agent(api: Api) -> str:
     return agent_id
 
 
+def new_machine(api: Api) -> str:
+    """Make a machine; return its name."""
+    name = f"machine-{uuid4().hex[:12]}"
+    api.ok("POST", "/machines", {"name": name}, status=201)
+    return name
+
+
 # -- the table -------------------------------------------------------------------------------------
 
 
@@ -114,7 +120,7 @@ HIDDEN = Cell(404, "not_found")
 
 class Route(NamedTuple):
     """One route. `{slug}` in its path is an inbox with one message (and one secret), `{token}` a token's id, `{agent}`
-    an agent.
+    an agent, `{machine}` a machine.
 
     `agents`: what an agent gets whatever its inboxes are, None where it depends on them; `admin`: what an admin gets;
     `bound`: what a token gets that is bound to an agent, where that makes a difference.
@@ -162,6 +168,11 @@ ROUTES = (
     Route("GET", "/agents", OK),
     Route("GET", "/agents/{agent}", OK),
     Route("DELETE", "/agents/{agent}", GONE, consumes=True),
+    Route("GET", "/inboxes/{slug}/readers", OK),
+    Route("POST", "/machines", CREATED, body={"name": f"machine-{uuid4().hex[:12]}"}),
+    Route("GET", "/machines", OK),
+    Route("GET", "/machines/{machine}", OK),
+    Route("DELETE", "/machines/{machine}", GONE, consumes=True),
     Route("POST", "/inbox:pull", FORBIDDEN, bound=OK),
     Route("POST", "/inbox:wait", FORBIDDEN, body={"timeout_seconds": 0}, bound=OK),
     Route("GET", "/inbox:stream", FORBIDDEN, bound=OK),
@@ -226,7 +237,8 @@ def test_every_route_answers_every_caller_as_the_table_says(
         token_id = api.ok("POST", "/tokens", {"kind": "agent", "inboxes": "all"}, status=201)["token_id"]
     if route.consumes and "{agent}" in route.path:
         agent_id = new_agent(api)
-    path = route.path.format(slug=slug, token=token_id, agent=agent_id)
+    machine = new_machine(api) if "{machine}" in route.path else ""
+    path = route.path.format(slug=slug, token=token_id, agent=agent_id, machine=machine)
     answer = answer_of(clients[caller], route, path)
     cell = expected(route, caller)
     assert answer.status_code == cell.status
@@ -248,7 +260,11 @@ def test_the_table_has_every_route_of_the_server() -> None:
     tabled = {
         (
             route.method,
-            "/v1" + route.path.partition("?")[0].replace("/1", "/{seq}").replace("/default", "/{name}"),
+            "/v1"
+            + route.path.partition("?")[0]
+            .replace("/1", "/{seq}")
+            .replace("/default", "/{name}")
+            .replace("{machine}", "{name}"),
         )
         for route in ROUTES
     }
@@ -256,12 +272,12 @@ def test_the_table_has_every_route_of_the_server() -> None:
         (route.method, route.template.replace("{token_id}", "{token}").replace("{agent_id}", "{agent}"))
         for route in (
             *read_routes(no_service, options, Slots(1, 1), Pulse()),
-            *Admin(no_service, options).routes(),
-            *AgentRoutes(no_service, options).routes(),
+            *admin_routes(no_service, options),
             *Samples(no_service, cast(Ingest, None)).routes(),
         )
     }
-    assert served == tabled - {route for route in tabled if route[0] == "HEAD"}
+    of_the_mesh = set(OPERATIONS.values())  # tests/wire/test_mesh_authorisation.py
+    assert served == tabled - {route for route in tabled if route[0] == "HEAD"} | of_the_mesh
 
 
 def test_the_list_shows_each_caller_its_own_inboxes(callers: Callers, clients: dict[str, Api]) -> None:
@@ -295,7 +311,9 @@ def test_administration_refuses_an_agent_before_it_looks_anything_up(
     clients: dict[str, Api], callers: Callers, route: Route, caller: str
 ) -> None:
     answers = [
-        clients[caller].call(route.method, route.path.format(slug=slug, token=token, agent=token), body)
+        clients[caller].call(
+            route.method, route.path.format(slug=slug, token=token, agent=token, machine=token), body
+        )
         for slug, token in ((callers.slug, "x"), (new_slug(), "y"), ("NO-SLUG", "%00"))
         for body in (route.body, {"nonsense": 1})
     ]

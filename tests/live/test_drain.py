@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from postroom.draining import Budget, Drainer
 from tests.live.api import Api
 from tests.live.harness import Server
 from tests.postroom.serverproc import clean_environment
+from tests.program import PROGRAM
 
 CALL_SECONDS = 2.0
 """What one call of the command may take, start and end of the process included."""
@@ -52,7 +52,7 @@ class Scene:
         """Run the command in a process of its own, as a harness does."""
         began = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "postroom", "drain", *words],
+            [*PROGRAM, "drain", *words],
             env=clean_environment(
                 POSTROOM_URL=self.server.url,
                 POSTROOM_TOKEN=self.reader,

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from tests.live.api import SECRET, Api
 from tests.live.harness import Server
 from tests.live.rawhttp import Sender, ingest
 from tests.live.signing import Delivery, sha256_signature
+from tests.program import PROGRAM
 
 REFUSAL_SECONDS = 30
 LARGE = bytes(range(256)) * 2_000
@@ -22,7 +22,7 @@ def second_server(data_dir: Path, *arguments: str) -> subprocess.CompletedProces
     """Start a server on a data directory and wait for its end."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")}
     return subprocess.run(
-        [sys.executable, "-m", "postroom", "serve", "--data-dir", str(data_dir), *arguments],
+        [*PROGRAM, "serve", "--data-dir", str(data_dir), *arguments],
         env=environment,
         capture_output=True,
         text=True,

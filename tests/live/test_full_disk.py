@@ -8,7 +8,6 @@ the same rules everywhere, through a VFS that fails when told.
 import contextlib
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 from tests.live.api import Api
 from tests.postroom.serverproc import ServerProcess, clean_environment
+from tests.program import PROGRAM
 
 MIB = 1024 * 1024
 COMMAND_SECONDS = 30.0
@@ -102,7 +102,7 @@ class Server(ServerProcess):
 def postroom(disk: SmallDisk, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a command that opens the data directory."""
     return subprocess.run(
-        disk.inside([sys.executable, "-m", "postroom", *words, "--data-dir", str(disk.path)]),
+        disk.inside([*PROGRAM, *words, "--data-dir", str(disk.path)]),
         env=clean_environment(),
         capture_output=True,
         text=True,

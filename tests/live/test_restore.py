@@ -9,7 +9,6 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 from tests.live.api import Api, error_of
 from tests.live.harness import Server
 from tests.postroom.serverproc import clean_environment
+from tests.program import PROGRAM
 
 COMMAND_SECONDS = 30
 ROUNDS = 20
@@ -34,7 +34,7 @@ LIFE = "postroom.life"
 def postroom(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run one command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "postroom", *words],
+        [*PROGRAM, *words],
         env=clean_environment(**environment),
         capture_output=True,
         text=True,

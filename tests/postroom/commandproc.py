@@ -1,14 +1,15 @@
 """A command that runs for as long as it is let: in a process of its own, its output line by line."""
 
 import queue
+import shlex
 import signal
 import subprocess
-import sys
 import threading
 from types import TracebackType
 from typing import IO, Self
 
 from tests.postroom.serverproc import clean_environment
+from tests.program import PROGRAM
 
 LINE_SECONDS = 20
 """For one line, start of the interpreter and a reconnection included; the rest is for a busy machine."""
@@ -18,7 +19,7 @@ class CommandProcess:
     """`python -m postroom …`, entered when it runs, killed at the exit."""
 
     def __init__(self, *words: str, **environment: str) -> None:
-        self._command = [sys.executable, "-m", "postroom", *words]
+        self._command = [*PROGRAM, *words]
         self._environment = clean_environment(**environment)
         self._lines: dict[str, queue.SimpleQueue[str | None]] = {
             "stdout": queue.SimpleQueue(),
@@ -63,9 +64,9 @@ class CommandProcess:
         """Return the lines that it prints until its end."""
         return list(iter(lambda: self._lines[stream].get(timeout=LINE_SECONDS), None))
 
-    def interrupt(self) -> int:
-        """Press Ctrl-C and return the exit code."""
-        self._process.send_signal(signal.SIGINT)
+    def interrupt(self, number: int = signal.SIGINT) -> int:
+        """Press Ctrl-C, or send another signal, and return the exit code."""
+        self._process.send_signal(number)
         return self.wait()
 
     def wait(self) -> int:
@@ -83,5 +84,5 @@ class ShellProcess(CommandProcess):
 
     def __init__(self, script: str, **environment: str) -> None:
         super().__init__(**environment)
-        program = f'postroom() {{ "{sys.executable}" -m postroom "$@"; }}\n'
+        program = f'postroom() {{ {shlex.join(PROGRAM)} "$@"; }}\n'
         self._command = ["/bin/sh", "-c", program + script]

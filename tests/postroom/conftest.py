@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from postroom.cli.commands import program
+from postroom.settings import CLIENT_VARIABLES
 from tests.postroom.serverproc import ServerProcess
 
 Command = Callable[..., Result]
@@ -20,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 def run(*words: str, stdin: bytes | None = None, **environment: str | None) -> Result:
     """Run one command in this process, with no environment of Postroom's but what is given."""
-    clean: dict[str, str | None] = {"POSTROOM_URL": None, "POSTROOM_TOKEN": None}
+    clean: dict[str, str | None] = dict.fromkeys(f"POSTROOM_{name}" for name in CLIENT_VARIABLES)
     return CliRunner().invoke(program, words, input=stdin, env=clean | environment, prog_name="postroom")
 
 

@@ -9,7 +9,9 @@ from web.agents import CreateAgent, ListAgents
 from web.decoding import MAX_SEQ, SAFE_INTEGER
 from web.grammar import INBOX_PATTERN, NAME_PATTERN, SLUG_PATTERN, ULID_PATTERN
 from web.inbox_params import CreateInbox, PutSecret, ResponseForm, RetentionForm
+from web.machines import CreateMachine, ListMachines
 from web.mail_params import PullInbox, ReadInbox, StreamInbox, WaitInbox
+from web.mesh_params import AckMail, CheckIn, ListRoster, ListSent, ReadMail, SendMail, Wake
 from web.params import (
     CreateToken,
     GetMessage,
@@ -22,6 +24,7 @@ from web.params import (
 )
 from web.publish_params import PlaceBeacon, Publish, TestBeacon
 from web.samples import SendSample
+from web.searching import SearchMessages
 from web.verify.template import Template
 
 FORMS: dict[str, type[msgspec.Struct]] = {
@@ -29,6 +32,7 @@ FORMS: dict[str, type[msgspec.Struct]] = {
     "response": ResponseForm,
     "ListInboxes": ListInboxes,
     "QueryMessages": QueryMessages,
+    "SearchMessages": SearchMessages,
     "GetMessage": GetMessage,
     "WaitForMessages": WaitForMessages,
     "StreamMessages": StreamMessages,
@@ -40,6 +44,13 @@ FORMS: dict[str, type[msgspec.Struct]] = {
     "Publish": Publish,
     "PlaceBeacon": PlaceBeacon,
     "TestBeacon": TestBeacon,
+    "CheckIn": CheckIn,
+    "wake": Wake,
+    "ListRoster": ListRoster,
+    "SendMail": SendMail,
+    "ReadMail": ReadMail,
+    "AckMail": AckMail,
+    "ListSent": ListSent,
     "CreateInbox": CreateInbox,
     "retention": RetentionForm,
     "PutSecret": PutSecret,
@@ -48,6 +59,8 @@ FORMS: dict[str, type[msgspec.Struct]] = {
     "ListTokens": ListTokens,
     "CreateAgent": CreateAgent,
     "ListAgents": ListAgents,
+    "CreateMachine": CreateMachine,
+    "ListMachines": ListMachines,
 }
 """By the name of its table in `docs/api.md`, in the page's order."""
 
@@ -104,6 +117,8 @@ def accepts(kind: inspect.Type) -> str:
             )
         case inspect.DictType() | inspect.StructType():
             return "an object"
+        case inspect.AnyType():
+            return "any JSON"
     raise TypeError(f"no words for {kind}")
 
 

@@ -4,13 +4,13 @@ import os
 import queue
 import re
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from postroom.cli.banner import LAST_LINE
+from tests.program import PROGRAM
 
 START_SECONDS = 20
 STOP_SECONDS = 12
@@ -33,11 +33,13 @@ class ServerProcess:
     """
 
     def __init__(self, data_dir: Path, *flags: str, **settings: str) -> None:
-        self._command = [sys.executable, "-m", "postroom", "serve", "--data-dir", str(data_dir), *flags]
+        self._command = [*PROGRAM, "serve", "--data-dir", str(data_dir), *flags]
         self._command += [] if "--bind" in flags else ["--bind", "127.0.0.1:0"]
         self._environment = clean_environment(
             **{f"POSTROOM_{name}": value for name, value in settings.items()}
         )
+        self._inherited: tuple[int, ...] = ()
+        """Descriptors that the process gets under the same numbers."""
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.said: list[str] = []
         self.url = ""
@@ -54,6 +56,7 @@ class ServerProcess:
         self._process = subprocess.Popen(
             self._command,
             env=self._environment,
+            pass_fds=self._inherited,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -17,9 +17,7 @@ from tests.postroom.layout import laid_out
 from tests.postroom.parameters import FORMS, rows
 from tests.postroom.serverproc import ServerProcess
 from tests.postroom.tour import API, BLOCK, commands_of, differences
-from web.admin import Admin
-from web.agents import AgentRoutes
-from web.app import read_routes
+from web.app import admin_routes, read_routes
 from web.backups import BackupRoutes
 from web.claims import REDACTED_HEADERS
 from web.errors import STATUS
@@ -44,7 +42,13 @@ WORDINGS = (
     model.MISSING_CREDENTIALS,
     model.BAD_CREDENTIALS,
 )
-BESIDE_THE_TABLES = {"POST /in/{slug}", "PUT /in/{slug}", "GET /healthz", "GET /readyz"}
+BESIDE_THE_TABLES = {
+    "POST /in/{slug}",
+    "PUT /in/{slug}",
+    "GET /healthz",
+    "GET /readyz",
+    "GET /openapi.json",
+}
 """Routes that the front answers without a table of routes."""
 
 
@@ -73,8 +77,7 @@ async def routes() -> tuple[Route, ...]:
         return (
             *read_routes(world.service, options, slots, Pulse()),
             *stats.routes(),
-            *Admin(world.service, options).routes(),
-            *AgentRoutes(world.service, options).routes(),
+            *admin_routes(world.service, options),
             *BackupRoutes(backups).routes(),
             *samples.routes(),
         )

@@ -82,8 +82,8 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path)
             "did you mean POSTROOM_MAX_BODY_BYTES?",
         ),
         (
-            {"POSTROOM_METRICS_BIND": "127.0.0.1:1"},
-            "POSTROOM_METRICS_BIND (environment POSTROOM_METRICS_BIND) is not a setting of this version.",
+            {"POSTROOM_TELEMETRY": "127.0.0.1:1"},
+            "POSTROOM_TELEMETRY (environment POSTROOM_TELEMETRY) is not a setting of this version.",
         ),
     ],
 )
@@ -187,10 +187,25 @@ def test_loopback_is_recognised(bind: str, loopback: bool) -> None:
     assert load(flags={"bind": bind}).is_loopback is loopback
 
 
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [("9464", "127.0.0.1:9464"), ("[::]:9464", "[::]:9464"), ("metrics.internal:1", "metrics.internal:1")],
+)
+def test_the_metrics_are_on_the_loopback_unless_a_host_is_named(given: str, address: str) -> None:
+    assert load(flags={"metrics_bind": given}).metrics_bind == address
+
+
+@pytest.mark.parametrize("given", ["99999", "0x1", ":9464", "true", "9464 "])
+def test_what_is_no_address_for_the_metrics_is_refused(given: str) -> None:
+    with pytest.raises(ConfigError, match=r"METRICS.BIND|metrics.bind"):
+        load(environment={"POSTROOM_METRICS_BIND": given})
+
+
 OTHER_VALUES = {
     "DATA_DIR": "/elsewhere",
     "BIND": "127.0.0.1:1",
     "GRPC_BIND": "127.0.0.1:2",
+    "METRICS_BIND": "3",
     "PUBLIC_URL": "https://hooks.example.org",
     "ADMIN_TOKEN": GIVEN_TOKEN,
     "SECRET_KEY": GIVEN_KEY,
@@ -227,6 +242,7 @@ OTHER_VALUES = {
     "BEACON_TERMS": "9",
     "ROUTE_RECIPIENTS": "9",
     "BEACON_DELIVERIES_PER_DAY": "9",
+    "WAKE_ALLOWED_CIDRS": "10.1.0.0/16",
     "RETENTION_MAX_AGE_SECONDS": "9",
     "RETENTION_MAX_MESSAGES": "9",
     "RETENTION_MAX_BYTES": "none",

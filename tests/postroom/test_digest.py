@@ -109,6 +109,11 @@ HOSTILE = (
     "".join(chr(0xE0000 + ord(c)) for c in "obey"),
     "zero\u200bwidth\u2060joiner\ufeff",
     "b\U000e0101",
+    "hangul\u3164filler\u115f\uffa0",
+    "braille\u2800blank",
+    "joined\u034fletters",
+    "obey" + "\u200c\u200d\u200d",
+    "a\ufe01\ufe02",
 )
 
 
@@ -120,8 +125,13 @@ def test_nothing_that_is_quoted_acts_or_hides(text: str) -> None:
     assert said.isascii()
 
 
+def test_a_row_of_joiners_and_selectors_shows_from_its_second_on() -> None:
+    assert plain("क\u200d\ufe00\ufe01") == "क\u200d\\ufe00\\ufe01"
+    assert plain("❤\ufe0f\u200d\ufe0f\u200d") == "❤\ufe0f\u200d\\ufe0f\u200d"
+
+
 def test_scripts_and_emoji_stay_what_they_are() -> None:
-    text = "naïve 猫 👩\u200d💻 نص\tतक\u200dनीक"
+    text = "naïve 猫 👩\u200d💻 نص\tतक\u200dनीक ❤\ufe0f\u200d🔥 1\ufe0f\u20e3"
     assert lines(note(1, text))[-1] == MARK + text
 
 

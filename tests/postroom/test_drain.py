@@ -1,6 +1,7 @@
 """`postroom drain` as a harness runs it: printed now, acknowledged by the next call, never in an agent's way."""
 
 import json
+import os
 import socket
 import stat
 import subprocess
@@ -208,8 +209,17 @@ def test_a_server_that_is_away_is_one_line_on_stderr(drain: Drain, words: tuple[
     assert "No server answers" in quiet(drain(url, *words))
 
 
-@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable", "502 Bad Gateway"])
-def test_a_server_that_is_busy_is_one_line_on_stderr(drain: Drain, status: str) -> None:
+@pytest.mark.parametrize(
+    "status",
+    [
+        "429 Too Many Requests",
+        "503 Service Unavailable",
+        "502 Bad Gateway",
+        "404 Not Found",
+        "400 Bad Request",
+    ],
+)
+def test_a_server_that_is_busy_or_another_one_is_one_line_on_stderr(drain: Drain, status: str) -> None:
     busy = b'{"error":{"code":"busy","message":"Later."}}'
     with ScriptedServer(answer(busy, status=status)) as server:
         quiet(drain(server))
@@ -221,6 +231,20 @@ def test_a_server_that_never_answers_is_given_up_in_time(drain: Drain) -> None:
         line = quiet(drain(f"http://127.0.0.1:{silent.getsockname()[1]}"))
         assert time.monotonic() - began < CALL_SECONDS
     assert "did not answer in time" in line
+
+
+def test_a_closed_output_is_a_failure_and_acknowledges_nothing(tmp_path: Path) -> None:
+    with ScriptedServer() as server:
+        variables = {"POSTROOM_URL": server.url, "POSTROOM_TOKEN": TOKEN, "XDG_STATE_HOME": str(tmp_path)}
+        done = subprocess.run(
+            ["sh", "-c", 'exec "$0" -m postroom drain >&-', sys.executable],
+            env={**os.environ, **variables},
+            stderr=subprocess.PIPE,
+            timeout=LOADING_SECONDS,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, b"postroom: standard output is closed.\n")
+    assert list(tmp_path.rglob("*.json")) == []
 
 
 def test_a_program_that_took_long_to_load_waits_less(tmp_path: Path) -> None:

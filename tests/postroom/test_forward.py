@@ -97,6 +97,18 @@ def test_once_sends_everything_after_the_cursor_in_order_and_ends(command: Comma
     assert [asked.body for asked in target.asked] == [b"1", b"2", b"3", b"4"]
 
 
+def test_only_one_message_is_sent_when_one_is_asked_for(command: Command) -> None:
+    slug = inbox(command, "forward-only")
+    for n in range(3):
+        fine(command("send", slug, "--data", str(n)))
+    with ScriptedServer(OK) as target:
+        fine(command("forward", slug, "--to", target.url, "--only", "2"))
+    assert [asked.body for asked in target.asked] == [b"1"]
+    for seq in ("4", "9"):
+        absent = command("forward", slug, "--to", closed_url(), "--only", seq)
+        assert f"has no message {seq}" in sentence(absent, 5)
+
+
 def test_a_failure_is_shown_and_the_next_message_sent_all_the_same(command: Command) -> None:
     slug = inbox(command, "forward-on")
     for text in ("a", "b", "c"):
@@ -265,6 +277,7 @@ def test_a_redirect_is_not_followed_and_a_failure(command: Command) -> None:
         (["--to", "http://user:pw@127.0.0.1/"], "--to takes"),
         (["--to", "http://127.0.0.1/#x"], "--to takes"),
         (["--to", "http://127.0.0.1", "--once"], "--once needs --after"),
+        (["--to", "http://127.0.0.1", "--only", "1", "--once"], "--only sends one message"),
         (["--to", "http://127.0.0.1", "--epoch", "x"], "--epoch needs --after"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

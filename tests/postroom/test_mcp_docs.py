@@ -11,11 +11,12 @@ from tests.postroom.layout import laid_out
 from tests.postroom.serverproc import ServerProcess
 from tests.postroom.test_api_docs import anchor
 from tests.postroom.tour import MCP, differences
-from web.mcp.agents import AgentTools, bound
+from web.mcp.agents import AgentTools
 from web.mcp.cancelling import Cancelling
 from web.mcp.exchange import SERVED
 from web.mcp.mailbox import Mailbox
-from web.mcp.tools import Tool
+from web.mcp.mesh import MeshTools
+from web.mcp.tools import Tool, everybody
 from web.options import WebOptions
 from web.slots import Slots
 
@@ -27,7 +28,8 @@ async def tools() -> dict[str, Tool]:
         options, slots = WebOptions(), Slots(1, 1)
         readers = Mailbox(world.service, options, slots, Cancelling()).tools()
         agents = AgentTools(world.service, options, slots).tools()
-        return {tool.name: tool for tool in (*readers, *agents)}
+        machines = MeshTools(world.service, options).tools()
+        return {tool.name: tool for tool in (*readers, *agents, *machines)}
 
 
 def section(name: str) -> str:
@@ -54,7 +56,7 @@ async def test_the_page_has_every_tool_in_its_order_and_every_argument() -> None
 
 async def test_the_tables_have_no_argument_that_a_tool_does_not_take() -> None:
     known = await tools()
-    for name in ("query_messages", "wait_for_messages", "pull_inbox"):
+    for name in ("query_messages", "wait_for_messages", "pull_inbox", "agent_inbox"):
         listed = {
             argument
             for row in re.findall(r"^\| (`.*?) \|", section(name), re.M)
@@ -71,7 +73,7 @@ async def test_the_table_of_hints_is_that_of_the_tools() -> None:
     assert told == {
         name: list(msgspec.structs.astuple(tool.hints))
         for name, tool in known.items()
-        if tool.seen_by is bound
+        if tool.seen_by is not everybody
     }
 
 

@@ -27,7 +27,9 @@ MCP = ROOT / "docs" / "mcp.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 PROVIDERS = ROOT / "docs" / "providers.md"
 AGENTS = ROOT / "docs" / "agents.md"
-SHELL_SECONDS = 60
+OPENAPI = ROOT / "docs" / "openapi.md"
+SHELL_SECONDS = 180
+"""For a whole page, on a busy machine."""
 DEFAULT_ADDRESS = "127.0.0.1:8025"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -47,6 +49,7 @@ PAGES: tuple[tuple[Path, Layout], ...] = (
     (OPERATIONS, as_printed),
     (PROVIDERS, as_printed),
     (AGENTS, as_printed),
+    (OPENAPI, as_printed),
 )
 
 SETTINGS = {PROVIDERS: {"PUBLIC_URL": "https://hooks.example.com"}}
@@ -56,7 +59,7 @@ BLOCK = re.compile(r"(<!-- run -->\n```console\n)(.*?)(```\n)", re.S)
 _FILE = re.compile(r"<!-- file: ([a-z.]+) -->\n```[a-z]+\n(.*?)```\n", re.S)
 _END = "-- end of output --"
 
-_TOKEN = re.compile(r"prm_(admin|agent)_[A-Za-z0-9_-]{43}")
+_TOKEN = re.compile(r"prm_(admin|agent|machine)_[A-Za-z0-9_-]{43}")
 """Never written into the page, not even one that is worthless: scanners for leaked tokens know no difference."""
 
 _CURL = re.compile(r"\bcurl/\d+(\.\d+)+")
@@ -68,7 +71,7 @@ _KINDS = (
     (re.compile(r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"), "<date>"),
     (re.compile(r"(?<=[\" ])[0-9a-f]{16}\b"), "<epoch>"),
     (re.compile(r"\b[a-km-np-z2-9]{20}\b"), "<slug>"),
-    (re.compile(r"(?<=retry-after: )\d+"), "<seconds>"),
+    (re.compile(r"(?<=retry-after: )\d+|(?<=\"status_age_s\": )\d+"), "<seconds>"),
 )
 
 

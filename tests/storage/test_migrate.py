@@ -9,10 +9,13 @@ import pytest
 
 from actors.units import Reading
 from storage.errors import DataDirectoryError
+from storage.mail_records import ReaderRecord, Recipient
 from storage.migrate import APPLICATION_ID, Step, migrate, steps
 from storage.options import StorageOptions
+from storage.protocols import Tx
 from storage.sqlite import open_offline
-from tests.contract.builders import Do, new_inbox
+from tests.contract.builders import Do, See, entry, new_inbox, put
+from tests.contract.mail import DELIVERY, make_agent
 from tests.storage.faulty_vfs import ALWAYS, FaultyDisk
 from tests.storage.older import go_back
 from tests.storage.rig import checked
@@ -162,3 +165,27 @@ def test_inboxes_from_before_retention_are_looked_at_once_and_keep_their_content
         assert store.read(Reading(lambda snapshot: snapshot.due(1, 10))) == [kept]
         assert store.read(Reading(lambda snapshot: snapshot.head(kept))).live_rows == 3
         assert store.read(Reading(lambda snapshot: snapshot.head(empty))).due_at is None
+
+
+def test_agents_from_before_machines_go_on_where_they_were(tmp_path: Path) -> None:
+    def use(tx: Tx) -> int:
+        reader = make_agent(tx, "r", "m")
+        for seq in (1, 2, 3):
+            put(tx, reader.inbox_id, [entry(seq, delivery=DELIVERY)])
+            tx.add_recipients(tx.last_mid, [Recipient(reader.inbox_id, seq, 5)])
+        tx.put_reader(reader.inbox_id, "self", ReaderRecord(1, 3, 0, ((3, 3),)))
+        return reader.inbox_id
+
+    with open_offline(options(tmp_path), create=True) as store:
+        reader = store.commit(Do(use))
+    db = connect(tmp_path)
+    go_back(db, 4)
+    db.close()
+    with open_offline(options(tmp_path)) as store:
+        found = store.read(See(lambda snapshot: snapshot.reader(reader, "self")))
+        assert found == ReaderRecord(1, 3, 0, ((3, 3),), ())
+        on = store.commit(Do(lambda tx: tx.machine_agents("m")))
+        assert [(agent.agent_id, gone_at) for agent, gone_at in on] == [("r", None)]
+        store.commit(Do(lambda tx: tx.mark_receipts_passed(reader, 1, 3, 9)))
+        acked = store.read(See(lambda snapshot: [snapshot.receipts(mid)[0].acked_at for mid in (1, 2, 3)]))
+        assert acked == [None, 9, 9]

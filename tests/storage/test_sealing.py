@@ -86,7 +86,7 @@ def other_seals() -> Iterator[tuple[str, KeySeal]]:
     yield "a new salt", seal_of(KEY)
 
 
-@pytest.mark.parametrize(("why", "seal"), list(other_seals()), ids=lambda value: str(value))
+@pytest.mark.parametrize(("why", "seal"), list(other_seals()), ids=[why for why, _ in other_seals()])
 def test_with_another_key_it_does_not_open(why: str, seal: KeySeal) -> None:
     kept = keep()
     assert seal.key_id != _seal.key_id

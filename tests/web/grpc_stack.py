@@ -19,6 +19,7 @@ from h2.events import ConnectionTerminated, DataReceived, StreamEnded, StreamRes
 
 from tests.actors.world import World, running
 from web.auth import Authenticator, Principal
+from web.figures import CallFigures
 from web.grpc.inbox import PULL_INBOX
 from web.grpc.postroom.v1.inbox_pb2 import PullInboxRequest, PullInboxResponse
 from web.grpc.serve import serve_grpc
@@ -117,6 +118,7 @@ class Stack:
         self.stopping = trio.Event()
         self.ended = trio.Event()
         self.connections = Connections(options)
+        self.calls = CallFigures()
         self.channel = self.new_channel()
 
     def new_channel(self) -> Any:
@@ -206,6 +208,7 @@ async def served(world: World, pulling: Any, token: str, **options: Any) -> Asyn
                 web,
                 listening=listening,
                 connections=stack.connections,
+                calls=stack.calls,
                 ready=lambda: stack.ready,
                 stopping=stack.stopping,
                 task_status=task_status,

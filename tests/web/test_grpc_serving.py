@@ -155,8 +155,8 @@ async def test_a_bug_in_a_callback_ends_its_connection_and_no_other(monkeypatch:
 
 
 async def test_a_failure_at_the_start_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(services: Any) -> Any:
-        handlers(services)
+    def fail(services: Any, calls: Any) -> Any:
+        handlers(services, calls)
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(serve, "handlers", fail)

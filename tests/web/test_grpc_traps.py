@@ -25,6 +25,7 @@ from hyperframe.frame import (
 from structlog.testing import capture_logs
 
 from tests.web.grpc_stack import RawClient, Stack, grpc_stack, item
+from web.figures import CallFigures
 from web.grpc.calls import CallHandler, guarded
 from web.grpc.inbox import PULL_INBOX
 from web.grpc.postroom.v1.inbox_pb2 import PullInboxRequest
@@ -238,8 +239,10 @@ async def test_an_answer_to_a_stream_that_has_been_closed_is_a_cancelled_call() 
         raise StreamClosedError(1)
 
     stream = SimpleNamespace(_stream=SimpleNamespace(verdict=None, deadline=trio.current_time() + 1))
+    calls = CallFigures()
     with pytest.raises(asyncio.CancelledError):
-        await guarded("/path", answer, stream)  # type: ignore[arg-type]  # what is asked of a stream
+        await guarded(calls, "/path", answer, stream)  # type: ignore[arg-type]  # what is asked of a stream
+    assert calls.counts == {"CANCELLED": 1}
 
 
 async def test_a_client_that_says_goodbye_and_more_in_one_breath_is_let_go() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web.mcp.jsonrpc import Malformed, parse
+from web.mcp.jsonrpc import Malformed, kept_payload, parse
 
 TEXTS = st.text(st.sampled_from('ab"\\\n/é\u0000'), max_size=4)
 VALUES = st.recursive(
@@ -36,6 +36,60 @@ def test_a_repeated_member_is_found(name: str, values: tuple[Any, Any], ascii_on
     repeated = f"{{{one}: {json.dumps(values[0])}, {other}: {json.dumps(values[1])}}}"
     with pytest.raises(Malformed, match="twice"):
         parse(message('{"x": [' * depth + repeated + "]}" * depth))
+
+
+CALL = '{"name": "agent_send", "arguments": %s}'
+
+
+@pytest.mark.parametrize(
+    ("payload", "kept"),
+    [
+        ('{"a": 1, "a": 2}', b'{"a": 1, "a": 2}'),
+        ('[{"a": "x", "a": {"b": 1, "b": "\\""}}]', b'[{"a": "x", "a": {"b": 1, "b": "\\""}}]'),
+        ("null", b"null"),
+        ('"twice"', b'"twice"'),
+    ],
+)
+def test_what_is_in_a_payload_is_kept_as_it_came(payload: str, kept: bytes) -> None:
+    body = message(CALL % f'{{"msg_type": "note", "payload" : {payload} }}')
+    assert parse(body).method == "m"
+    assert kept_payload(body) == kept
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"payload": {"a": 1, "a": 2}, "payload": {"a": 1, "a": 2}}',
+        '{"payload": {"a": "x", "a": "y"}, "payload": 1}',
+        '{"payload": {"a": 1, "a": 2}, "to": "x", "to": "y"}',
+        '{"payload": 1, "to": {"a": 1, "a": 2}}',
+        '{"payload": {"a": 1, "a": 2}}, "arguments": {"payload": {"b": 1}}',
+        '{"payload": 1}, "more": {"payload": {"a": 1, "a": 2}}',
+        '{"data": {"payload": {"a": 1, "a": 2}}}',
+    ],
+)
+def test_a_repeated_member_beside_a_payload_is_found(arguments: str) -> None:
+    with pytest.raises(Malformed, match="twice"):
+        parse(message(CALL % arguments))
+
+
+def test_a_body_that_cannot_be_read_says_why() -> None:
+    for body, reason in (
+        (message("{"), "is not valid JSON"),
+        (message('{"a": 1e999}'), "has a number that is beyond the range of a double"),
+        (b"[" * 100_000, "is nested too deeply"),
+    ):
+        with pytest.raises(Malformed, match=reason):
+            parse(body)
+
+
+def test_however_deep_a_body_is_it_is_a_message_or_none() -> None:
+    for depth in range(90, 1_100):
+        payload = '{"a": 1, "a": %s}' % ("[" * depth + "]" * depth)
+        try:
+            parse(message(CALL % f'{{"payload": {payload}}}'))
+        except Malformed:
+            assert depth > 100
 
 
 @pytest.mark.parametrize(

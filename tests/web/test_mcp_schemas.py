@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from web.decoding import from_object
+from web.decoding import MAX_SEQ, from_object
 from web.errors import ApiError
 from web.mail_params import PullInbox, ReadInbox
-from web.mcp.schemas import input_schema, output_schema
+from web.mcp.schemas import bare, input_schema, output_schema, without_words
 from web.mcp.shapes import ForwardPage, Inboxes, Message, Page
 from web.params import GetMessage, QueryMessages, WaitForMessages
 
@@ -53,9 +53,10 @@ def test_a_bound_of_a_schema_is_the_bound_that_is_enforced(form: type[msgspec.St
     for name, member in input_schema(form)["properties"].items():
         if member["type"] != "integer":
             continue
-        for inside in (member["minimum"], member["maximum"]):
+        highest = member.get("maximum", MAX_SEQ)
+        for inside in (member["minimum"], highest):
             from_object(form, {**least, name: inside})
-        for outside in (member["minimum"] - 1, member["maximum"] + 1):
+        for outside in (member["minimum"] - 1, highest + 1):
             with pytest.raises(ApiError, match=r"Expected a whole number"):
                 from_object(form, {**least, name: outside})
 
@@ -64,7 +65,7 @@ def test_members_that_are_called_like_keywords_stay() -> None:
     schema = output_schema(Outer)
     assert schema["properties"]["inner"] == {
         "type": "object",
-        "properties": {"title": {"type": "string"}, "format": {"type": ["string", "null"], "maxLength": 5}},
+        "properties": {"title": {"type": "string"}, "format": {"type": ["string", "null"]}},
         "required": ["title"],
     }
     assert schema["properties"]["many"]["items"] == schema["properties"]["inner"]
@@ -75,3 +76,13 @@ def test_members_that_are_called_like_keywords_stay() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_later_member_still_validates(shape: type[msgspec.Struct]) -> None:
     assert "additionalProperties" not in json.dumps(output_schema(shape))
+
+
+def test_a_neighbour_s_schema_goes_without_what_the_other_one_says() -> None:
+    schema = input_schema(QueryMessages)
+    unsaid = without_words(schema, "since")
+    assert list(unsaid["properties"]) == list(schema["properties"])
+    assert [name for name, member in unsaid["properties"].items() if "description" in member] == ["since"]
+    assert unsaid["properties"]["limit"] == schema["properties"]["limit"]
+    assert bare(schema)["properties"]["types"] == {"type": "array", "items": {"type": "string"}}
+    assert bare(schema)["properties"]["limit"] == {"type": "integer"}

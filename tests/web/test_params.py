@@ -494,9 +494,10 @@ def token(**members: Any) -> TokenRecord:
 def test_a_token_s_scope_is_named_inboxes_or_all() -> None:
     assert form_of(kind="agent", inboxes=["b", "a", "b"]).scope() == ("b", "a")
     assert form_of(kind="agent", inboxes="all").scope() is None
-    assert form_of(kind="agent").scope() == ()
+    assert form_of(kind="agent", agent="a").scope() == ()
+    assert form_of(kind="machine", machine="m", machines=["n", "o"]).scope() == ()
     assert form_of(kind="admin").scope() is None
-    assert form_of(kind="agent", expires_at="1970-01-01T00:00:01Z").expires_us() == 1_000_000
+    assert form_of(kind="admin", expires_at="1970-01-01T00:00:01Z").expires_us() == 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -508,16 +509,21 @@ def test_a_token_s_scope_is_named_inboxes_or_all() -> None:
         ({"kind": "agent", "inboxes": ["A"]}, "inboxes"),
         ({"kind": "agent", "inboxes": None}, "inboxes"),
         ({"kind": "agent", "inboxes": ["agent.a"]}, "inboxes"),
-        ({"kind": "agent", "expires_at": "9999-12-31T23:59:59-23:59"}, "expires_at"),
-        ({"kind": "agent", "expires_at": "0001-01-01T00:00:00+00:01"}, "expires_at"),
+        ({"kind": "agent"}, "inboxes"),
+        ({"kind": "agent", "inboxes": "all", "expires_at": "9999-12-31T23:59:59-23:59"}, "expires_at"),
+        ({"kind": "admin", "expires_at": "0001-01-01T00:00:00+00:01"}, "expires_at"),
         ({"kind": "agent", "machine": "m"}, "machine"),
+        ({"kind": "agent", "inboxes": "all", "machines": ["m"]}, "machines"),
+        ({"kind": "agent", "agent": "a", "machines": ["M"]}, "machines"),
         ({"kind": "agent", "name": "CI"}, "name"),
-        ({"kind": "agent", "expires_at": "soon"}, "expires_at"),
+        ({"kind": "admin", "expires_at": "soon"}, "expires_at"),
         ({"kind": "agent", "expires_at": 5}, "expires_at"),
         ({"kind": "machine"}, "machine"),
         ({"kind": "machine", "machine": "m", "agent": "a"}, "agent"),
         ({"kind": "admin", "inboxes": "all"}, "inboxes"),
         ({"kind": "admin", "agent": "a"}, "agent"),
+        ({"kind": "admin", "machine": "m"}, "machine"),
+        ({"kind": "admin", "machines": ["m"]}, "machines"),
         ({"kind": "agent", "colour": 1}, "colour"),
     ],
 )
@@ -541,4 +547,13 @@ def test_a_token_is_changed_by_a_merge_patch() -> None:
         ({"expires_at": "x"}, "expires_at"),
     ):
         assert refused_field(params.patch_token, made, patch) == field
+    assert refused_field(params.patch_token, made, {"machines": ["m"]}) == "machines"
     assert refused_field(params.patch_token, token(kind="admin"), {"inboxes": ["a"]}) == "inboxes"
+
+
+@pytest.mark.parametrize("bound", [{"agent": "a"}, {"machine": "m"}])
+def test_the_machines_that_a_bound_token_reaches_are_changed_likewise(bound: dict[str, str]) -> None:
+    made = TokenRecord("t1", b"h", "machine" if "machine" in bound else "agent", machines=("n",), **bound)
+    assert params.patch_token(made, {"machines": ["o", "n", "o"]}).machines == ("o", "n")
+    assert params.patch_token(made, {"machines": None}).machines == ()
+    assert params.patch_token(made, {"name": "x"}).machines == ("n",)

@@ -9,6 +9,7 @@ on the wire can be asserted. What needs the kernel (resets, timeouts of TCP, des
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,20 @@ from hypercorn.typing import ConnectionState
 
 from actors.service import Service
 from storage.clock import wall_clock_us
-from storage.memory import MemoryStore
+from storage.protocols import Log
 from storage.records import InboxRecord, InboxSettings, NewInbox, Secret, TokenKind
 from storage.secret import SecretBytes
 from tests.actors.world import World, running
 from tests.wire.client import Client
-from web.app import mcp_endpoint, read_routes
+from web.app import admin_routes, mcp_endpoint, read_routes
 from web.auth import Authenticator
 from web.front import Front
 from web.health import Health
 from web.http import Handler
 from web.ingest import Ingest
 from web.options import WebOptions
+from web.pages.app import Pages
+from web.pages.build import build_pages
 from web.pulse import Pulse
 from web.routes import Route
 from web.serve import ServerConfig
@@ -93,6 +96,7 @@ class Wire:
     ) -> None:
         self.world = world
         self.slots = slots
+        self.pulse = Pulse()  # of the streams, where there are any
         self.service: Service = world.service
         self.front = front
         self.context = WorkerContext(None)
@@ -134,20 +138,23 @@ def front_of(
     hot: Sequence[Route] = (),
     administration: Sequence[Route] = (),
     mcp: Handler | None = None,
+    pages: Callable[[Authenticator], Pages] | None = None,
     clock: Callable[[], int] = wall_clock_us,
 ) -> Front:
     """Return the application over a world of actors; also for tests that serve it on a socket. `clock`: by which ingest
     judges timestamps, in µs since the Unix epoch.
     """
+    authenticator = Authenticator(world.tokens, web)
     return Front(
         ingest=Ingest(world.service, web, spool_dir, clock),
         health=Health(world.service, stopping),
-        authenticator=Authenticator(world.tokens, web),
+        authenticator=authenticator,
         hot=hot,
         administration=administration,
         options=web,
         stopping=stopping,
         mcp=mcp,
+        pages=None if pages is None else pages(authenticator),
     )
 
 
@@ -155,35 +162,56 @@ def front_of(
 async def wire(
     spool_dir: Path,
     *,
-    store: MemoryStore | None = None,
+    store: Log | None = None,
     hot: Sequence[Route] = (),
     administration: Sequence[Route] = (),
     reading: bool = False,
+    administering: bool = False,
     routing: bool = False,
+    waking: bool = False,
+    indexing: bool = False,
+    pages: bool = False,
     stopping: trio.Event | None = None,
     clock: Callable[[], int] = wall_clock_us,
+    now: Callable[[], int] = wall_clock_us,
     **options: Any,
 ) -> AsyncIterator[Wire]:
-    """Run the stack; `options` are those of `WebOptions`, `reading` adds the routes of reading and
-    `/mcp`, `routing` the router, `clock` is the one of receipt (`front_of`). At the end every connection is shut down.
+    """Run the stack; `options` are those of `WebOptions`, `reading` adds the routes of reading and `/mcp`,
+    `administering` those of administration (which cost time), `routing` the router, `waking` the wakes, `indexing` the
+    indexer, `pages` the web page, `clock` is the one of receipt (`front_of`), `now` the actors'. At the end every
+    connection is shut down.
     """
     web = WebOptions(**options)
     slots = Slots(web.max_streams, web.max_streams_per_inbox)
     ends = trio.Event() if stopping is None else stopping
-    async with running(store, routing=routing) as world, trio.open_nursery() as nursery:
+    parts = {"routing": routing, "waking": waking, "indexing": indexing}
+    async with running(store, now, **parts) as world, trio.open_nursery() as nursery:
         mcp: Handler | None = None
+        pulse = Pulse()
         if reading:
-            pulse = Pulse()
             nursery.start_soon(pulse.run)
-            hot = (*hot, *read_routes(world.service, web, slots, pulse))
-            mcp = mcp_endpoint(world.service, web, slots)
+            hot = (*hot, *read_routes(world.service, web, slots, pulse, now))
+            mcp = mcp_endpoint(world.service, web, slots, now)
+        if administering:
+            administration = (*administration, *admin_routes(world.service, web))
         front = front_of(
-            world, spool_dir, web, ends, hot=hot, administration=administration, mcp=mcp, clock=clock
+            world,
+            spool_dir,
+            web,
+            ends,
+            hot=hot,
+            administration=administration,
+            mcp=mcp,
+            pages=partial(build_pages, world.service, web, slots=slots, pulse=pulse, data_dir=spool_dir)
+            if pages
+            else None,
+            clock=clock,
         )
         lifespan = Lifespan(ASGIWrapper(front), ServerConfig(web), {})
         await nursery.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()
         served = Wire(world, front, web, slots, nursery)
+        served.pulse = pulse
         nursery.start_soon(served.connections.watch)
         yield served
         await served.context.terminated.set()

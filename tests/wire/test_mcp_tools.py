@@ -43,6 +43,8 @@ def content(result: Any, shape: type[msgspec.Struct]) -> Any:
     assert block.keys() == {"type", "text"}
     assert json.loads(block["text"]) == result["structuredContent"]
     msgspec.convert(result["structuredContent"], shape)
+    for message in result["structuredContent"].get("messages", ()):
+        msgspec.convert(message, Message)
     return result["structuredContent"]
 
 

@@ -1,16 +1,15 @@
-"""Publishing over REST and MCP: where a message goes, how it is read there, what is refused, and beacons."""
+"""Publishing over REST and MCP: where a message goes, how it is read there, and what is refused."""
 
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import trio
 import trio.testing
 
 from tests.virtual import pass_time
 from tests.wire.client import Reply
-from tests.wire.mail_scene import CLOSED, OPEN, Agent, mail_scene
+from tests.wire.mail_scene import OPEN, Agent, mail_scene
 from tests.wire.test_pulls import tool
 
 ROUTED_SECONDS = 0.1
@@ -215,171 +214,3 @@ async def test_the_largest_message_is_taken_and_comes_back_whole(
         assert (await published(agent, text="", subject=""))["seq"] == 2
         bodies = (await agent.call("GET", "/v1/inboxes/commons/messages?after=1&bodies=true")).json
         assert bodies["messages"][0]["untrusted"]["text"] == ""
-
-
-# -- beacons -------------------------------------------------------------------------------------------
-
-ABOUT = {"about": "deployment failures of the api"}
-
-
-async def place(agent: Agent, name: str = "ci", **fields: Any) -> Any:
-    reply = await agent.call("PUT", f"/v1/beacons/{name}", fields or ABOUT)
-    assert reply.status == 200, reply.body
-    return reply.json
-
-
-async def test_what_matches_a_beacon_comes_into_the_inbox_published_or_not(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with mail_scene(tmp_path, routing=True) as at:
-        agent, sender = await at.agent(), await at.agent("sender")
-        placed = await place(agent)
-        assert list(placed) == ["name", "terms", "would_have_matched_7d", "backfilled"]
-        assert placed["name"] == "ci"
-        assert [list(term) for term in placed["terms"]] == [["term", "idf"]] * len(placed["terms"])
-        await published(sender)
-        await at.message(OPEN, b'{"text": "deployment of the api: 3 failures"}')
-        await at.message(CLOSED, b'{"text": "deployment of the api: 3 failures"}')
-        await published(sender, to={"agents": ["sender"]})
-        found = sorted(await items(agent), key=lambda one: one["delivery_seq"])
-        assert [item["diff"]["origin"]["inbox"] for item in found] == ["commons", OPEN]
-        for item in found:
-            assert item["delivery"]["via"] == "beacon:ci"
-            assert item["delivery"]["matched_terms"]
-
-
-async def test_beacons_are_placed_shown_listed_tested_and_removed_over_both(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with mail_scene(tmp_path, routing=True) as at:
-        agent, other = await at.agent(), await at.agent("other")
-        await at.message(OPEN, b'{"text": "deployment failures of the api"}')
-        await at.message(CLOSED, b'{"text": "deployment failures of the api"}')
-        tested = (await agent.call("POST", "/v1/beacons:test", ABOUT)).json
-        [match] = tested["matches"]
-        assert list(match) == ["inbox", "seq", "score", "matched_terms"]
-        assert (match["inbox"], match["seq"]) == (OPEN, 1)
-        assert (await tool(agent, "test_beacon", **ABOUT))["structuredContent"] == tested
-
-        placed = await place(agent, **ABOUT, ttl_seconds=60, backfill=5)
-        assert (placed["would_have_matched_7d"], placed["backfilled"]) == (1, 1)
-        assert len(await items(agent)) == 1
-        over_mcp = (await tool(agent, "place_beacon", name="all", inboxes=[OPEN]))["structuredContent"]
-        assert (over_mcp["name"], over_mcp["terms"]) == ("all", [])
-        named = (await agent.call("POST", "/v1/beacons:test", {"name": "ci"})).json
-        assert named == tested
-
-        listed = (await agent.call("GET", "/v1/beacons")).json
-        assert (await tool(agent, "list_beacons"))["structuredContent"] == listed
-        assert [one["name"] for one in listed["beacons"]] == ["all", "ci"]
-        shown = (await agent.call("GET", "/v1/beacons/ci")).json
-        assert shown == listed["beacons"][1]
-        assert (shown["about"], shown["min_score"], shown["weight"]) == (ABOUT["about"], 0.45, 1.0)
-        assert shown["expires_at"] > shown["placed_at"]
-        assert listed["beacons"][0]["expires_at"] is None
-
-        assert (await other.call("GET", "/v1/beacons")).json == {"beacons": []}
-        for method, path in (("GET", "/v1/beacons/ci"), ("DELETE", "/v1/beacons/ci")):
-            assert (await other.call(method, path)).code == "not_found"
-        assert (await agent.call("DELETE", "/v1/beacons/ci")).status == 204
-        assert (await agent.call("DELETE", "/v1/beacons/ci")).code == "not_found"
-        for removed in (True, False):
-            result = await tool(agent, "remove_beacon", name="all")
-            assert result["structuredContent"] == {"name": "all", "removed": removed}
-
-
-BEACONS = [
-    ({"about": "x" * 2_001}, "about"),
-    ({"about": "the and of"}, "about"),
-    ({"min_score": 1.5}, "min_score"),
-    ({"weight": -1}, "weight"),
-    ({"kinds": ["spam"]}, "kinds"),
-    ({"inboxes": ["A B"]}, "inboxes"),
-    ({"backfill": 101}, "backfill"),
-    ({"ttl_seconds": 0}, "ttl_seconds"),
-    ({"name": "other"}, "name"),
-    ({"salience": 1}, "salience"),
-]
-
-
-@pytest.mark.parametrize(("fields", "field"), BEACONS, ids=lambda one: str(one)[:40])
-async def test_a_beacon_that_makes_no_sense_is_refused_by_name(
-    fields: dict[str, Any], field: str, tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with mail_scene(tmp_path) as at:
-        agent = await at.agent()
-        reply = await agent.call("PUT", "/v1/beacons/ci", fields)
-        assert (reply.status, reply.code, reply.json["error"].get("field")) == (
-            400,
-            "invalid_argument",
-            field,
-        )
-        assert (await agent.call("GET", "/v1/beacons")).json == {"beacons": []}
-
-
-async def test_a_beacons_name_may_stand_in_the_body(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
-    async with mail_scene(tmp_path) as at:
-        agent = await at.agent()
-        for path in ("/v1/beacons", "/v1/beacons/ci"):
-            reply = await agent.call("PUT", path, {"name": "ci", **ABOUT})
-            assert (reply.status, reply.json["name"]) == (200, "ci")
-        reply = await agent.call("PUT", "/v1/beacons", ABOUT)
-        assert (reply.code, reply.json["error"]["field"]) == ("invalid_argument", "name")
-        reply = await agent.call("PUT", "/v1/beacons/No%20Name", ABOUT)
-        assert (reply.code, reply.json["error"]["field"]) == ("invalid_argument", "name")
-
-
-# -- isolation -----------------------------------------------------------------------------------------
-
-
-async def test_what_an_agent_is_told_is_the_same_whatever_another_one_has(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
-    """Two servers, equal but for agent b, which has mail and beacons on one of them: a is told the same on both."""
-    told = [await _told_to_a(tmp_path, busy) for busy in (False, True)]
-    assert told[0] == told[1]
-
-
-async def _told_to_a(tmp_path: Path, busy: bool) -> list[Any]:
-    async with mail_scene(tmp_path, routing=True) as at:
-        a, b = await at.agent("a"), await at.agent("b", inboxes=(OPEN, CLOSED))
-        if busy:
-            await place(b, **ABOUT)
-            await at.deliver(b, *[await at.message(CLOSED) for _ in range(3)])
-        heard = [
-            await publish(a),
-            await publish(a, to={"agents": ["b"]}),
-            await publish(a, to={"inbox": CLOSED}),
-            *[await a.call(method, path, body) for method, path, body in _calls_of_a()],
-        ]
-        return [(reply.status, _without_ids(reply)) for reply in heard]
-
-
-def _calls_of_a() -> list[tuple[str, str, Any]]:
-    of_b = "/v1/inboxes/agent.b"
-    return [
-        ("GET", f"{of_b}/messages", None),
-        ("GET", f"{of_b}/messages/1", None),
-        ("GET", f"{of_b}/wait?after=0&timeout_seconds=0", None),
-        ("GET", f"{of_b}/stream", None),
-        ("GET", "/v1/beacons/ci", None),
-        ("DELETE", "/v1/beacons/ci", None),
-        ("GET", "/v1/beacons", None),
-        ("POST", "/v1/beacons:test", ABOUT),
-        ("PUT", "/v1/beacons/ci", ABOUT),
-        ("GET", "/v1/inboxes", None),
-        ("POST", "/v1/inbox:pull", {}),
-        ("GET", "/v1/inbox", None),
-    ]
-
-
-def _without_ids(reply: Reply) -> Any:
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            hidden = ("diff_id", "epoch")
-            return {name: None if name in hidden else plain(one) for name, one in value.items()}
-        return [plain(one) for one in value] if isinstance(value, list) else value
-
-    return plain(msgspec.json.decode(reply.body)) if reply.body else None

@@ -15,6 +15,7 @@ import trio
 from google.protobuf.message import DecodeError
 from grpclib._typing import IServable
 from grpclib.const import Handler as Method
+from grpclib.const import Status
 from grpclib.encoding.proto import ProtoCodec
 from grpclib.events import _DispatchServerEvents
 from grpclib.protocol import Stream as H2Stream
@@ -23,6 +24,7 @@ from h2.exceptions import H2Error
 
 from web.errors import ApiError
 from web.faults import as_api_error
+from web.figures import CallFigures
 from web.grpc.statuses import Told, told
 from web.grpc.upstream import NEVER, BoundStream, Link, bound
 
@@ -94,10 +96,10 @@ def read_head(headers: Headers) -> tuple[float, Headers]:
     return timeout, kept
 
 
-def handlers(services: Collection[IServable]) -> dict[str, Method]:
-    """Return the methods of services by their paths, each of them guarded."""
+def handlers(services: Collection[IServable], figures: CallFigures) -> dict[str, Method]:
+    """Return the methods of services by their paths, each of them guarded, and counted in `figures`."""
     return {
-        path: method._replace(func=partial(guarded, path, method.func))
+        path: method._replace(func=partial(guarded, figures, path, method.func))
         for service in services
         for path, method in service.__mapping__().items()
     }
@@ -108,16 +110,20 @@ def call_handler(methods: dict[str, Method]) -> CallHandler:
     return CallHandler(methods, ProtoCodec(), None, _DispatchServerEvents())
 
 
-async def guarded(path: str, function: Function, stream: Stream[Any, Any]) -> None:
+async def guarded(figures: CallFigures, path: str, function: Function, stream: Stream[Any, Any]) -> None:
     """Answer one call: run the method, and tell the client what it raises, if it is still there."""
+    ended = Status.CANCELLED  # the client has gone, unless there is something to tell it
     try:
         refusal = await _refusal(path, function, stream, bound(stream))
+        ended = Status.OK if refusal is None else refusal.status
         if refusal is not None:
             await stream.send_trailing_metadata(
                 status=refusal.status, status_message=refusal.message, metadata=refusal.metadata
             )
     except H2Error:
         raise asyncio.CancelledError from None  # the stream is closed: as grpclib has it when the client has gone
+    finally:
+        figures.ended(ended.name)
 
 
 async def _refusal(

@@ -13,6 +13,7 @@ import trio
 from grpclib.reflection.service import ServerReflection
 
 from web.auth import Authenticator
+from web.figures import CallFigures
 from web.grpc.bridge import Bridge
 from web.grpc.calls import handlers
 from web.grpc.connections import Links
@@ -39,14 +40,15 @@ async def serve_grpc(
     *,
     listening: socket.socket,
     connections: Connections,
+    calls: CallFigures,
     ready: Callable[[], bool],
     stopping: trio.Event,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve on `listening` until `stopping` is set and every connection has ended, within two seconds.
 
-    `connections` are those of HTTP, which count against the same limit; `ready` says whether messages can be stored and
-    read. `started` is called when connections are accepted.
+    `connections` are those of HTTP, which count against the same limit; `calls` counts what is answered; `ready` says
+    whether messages can be stored and read. `started` is called when connections are accepted.
     """
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -61,7 +63,7 @@ async def serve_grpc(
                 bridge = Bridge(serving)
                 inbox = InboxService(pulling, authenticator, options, bridge)
                 health = HealthService((SERVICE,), ready, stopping)
-                methods = handlers(ServerReflection.extend([inbox, health]))
+                methods = handlers(ServerReflection.extend([inbox, health]), calls)
                 links = Links(loop, methods, options, connections)
                 async with trio.open_nursery() as accepting:
                     await accepting.start(accept_connections, listener, links.take, serving, links.make_room)

@@ -14,7 +14,7 @@ from web.mail_params import PullInbox, ReadInbox
 from web.mcp.jsonrpc import encode
 from web.mcp.mailbox import UNTRUSTED, NoArguments
 from web.mcp.result import DOUBLED, Outcome, structured
-from web.mcp.schemas import Schema, input_schema, output_schema
+from web.mcp.schemas import bare, input_schema, output_schema
 from web.mcp.shapes import (
     BeaconMatches,
     BeaconPlaced,
@@ -43,15 +43,6 @@ def bound(caller: Principal) -> bool:
     return caller.agent is not None
 
 
-def without_words(schema: Schema) -> Schema:
-    """Return a schema without the descriptions of its members, for a tool whose neighbour has them."""
-    members = {
-        name: {key: value for key, value in member.items() if key != "description"}
-        for name, member in schema["properties"].items()
-    }
-    return {**schema, "properties": members}
-
-
 class AgentTools:
     """The tools over one service."""
 
@@ -69,7 +60,8 @@ class AgentTools:
                 description=(
                     "Drain your own inbox page by page, best first; the server keeps your place. Once you have handled "
                     "a page, pass its window_high as ack with the next call: that, and no seq of an item. While "
-                    f"has_more is true there is more, also when items is empty. {UNTRUSTED}"
+                    "has_more is true there is more, also when items is empty. For what you acknowledged before, "
+                    f"inbox. {UNTRUSTED}"
                 ),
                 hints=_PULLS,
                 input_schema=input_schema(PullInbox),
@@ -81,8 +73,8 @@ class AgentTools:
                 name="inbox",
                 title="Inbox",
                 description=(
-                    "Replay your own inbox: what was delivered after last_seen, oldest first, acknowledged or not. It "
-                    "marks nothing; you keep last_seen yourself. Without it: from the beginning. "
+                    "Replay your own inbox: what was delivered after last_seen, or ever, oldest first, acknowledged or "
+                    "not. It marks nothing, and you keep last_seen; to work through your mail, pull_inbox. "
                     f"{UNTRUSTED}"
                 ),
                 hints=_READS,
@@ -96,8 +88,8 @@ class AgentTools:
                 title="Publish",
                 description=(
                     "Publish a message in your own name: to agents, to a topic inbox, or without to in commons. A "
-                    "message in a topic inbox comes to every agent with a beacon that matches it. An idempotency_key "
-                    "makes a retry safe."
+                    "message in a topic inbox comes to every agent with a beacon that matches it; to hear of such "
+                    "ones, place_beacon. An idempotency_key makes a retry safe."
                 ),
                 hints=_PUBLISHES,
                 input_schema=input_schema(Publish),
@@ -110,7 +102,8 @@ class AgentTools:
                 title="Place beacon",
                 description=(
                     "Place a standing interest, in place of yours of this name: messages that match it come into your "
-                    "inbox from now on. would_have_matched_7d says how many of the last 7 days would have."
+                    "inbox from now on. Try it with test_beacon; a single inbox you can also follow with "
+                    "wait_for_messages."
                 ),
                 hints=_PLACES,
                 input_schema=input_schema(PlaceBeacon),
@@ -121,7 +114,9 @@ class AgentTools:
             Tool(
                 name="list_beacons",
                 title="List beacons",
-                description="Your beacons in force, with what each has brought today.",
+                description=(
+                    "Your beacons in force, with what each has brought today. For what one would bring, test_beacon."
+                ),
                 hints=_READS,
                 input_schema=input_schema(NoArguments),
                 output_schema=output_schema(Beacons),
@@ -132,11 +127,11 @@ class AgentTools:
                 name="test_beacon",
                 title="Test beacon",
                 description=(
-                    "The newest messages that a beacon would have matched, as inbox and seq. Arguments as of "
-                    "place_beacon; a name alone tests the one that is in place."
+                    "The newest messages that a beacon would have matched, as inbox and seq: before place_beacon, "
+                    "whose arguments these are. A name alone tests the one in place."
                 ),
                 hints=_READS,
-                input_schema=without_words(input_schema(TestBeacon)),
+                input_schema=bare(input_schema(TestBeacon)),
                 output_schema=output_schema(BeaconMatches),
                 run=taking(TestBeacon, self._test_beacon),
                 seen_by=bound,
@@ -144,7 +139,9 @@ class AgentTools:
             Tool(
                 name="remove_beacon",
                 title="Remove beacon",
-                description="Remove a beacon of yours. What it has delivered stays in your inbox.",
+                description=(
+                    "Remove a beacon of yours. What it has delivered stays. To change one, place_beacon again."
+                ),
                 hints=_REMOVES,
                 input_schema=input_schema(BeaconNamed),
                 output_schema=output_schema(BeaconRemoved),

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from web.decoding import SAFE_INTEGER
+from web.decoding import SAFE_INTEGER, unreadable
 from web.http import Answer
 
 PARSE_ERROR = -32700
@@ -57,6 +57,17 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     id_json: bytes | None
 
 
+class _Arguments(msgspec.Struct):
+    arguments: dict[str, msgspec.Raw] | None = None
+
+
+class _Call(msgspec.Struct):
+    params: _Arguments
+
+
+_call = msgspec.json.Decoder(_Call)
+
+
 class Malformed(Exception):
     """A body that is no message; `id_json` is `null` unless a usable id was found in it."""
 
@@ -74,13 +85,15 @@ def parse(body: bytes) -> Message:
     """Return the message of a body. Raises `Malformed`.
 
     All of it is decoded: a body with invalid UTF-8 or a number beyond a double anywhere is no JSON for us. Nor is one
-    with a member that is there twice a request, because readers differ in which of the two they take.
+    with a member that is there twice a request, because readers differ in which of the two they take; but for what is
+    in `payload` of a tool, which is kept as it came (`kept_payload`).
     """
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        raise Malformed(RpcError(PARSE_ERROR, "The body is not JSON that can be read.")) from None
-    if _strings(encode(value)) != _strings(body):  # of two members of one name the decoder has kept one
+        has_repeats = _has_repeats(body, value)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Malformed(RpcError(PARSE_ERROR, f"The body {unreadable(error)}.")) from None
+    if has_repeats:
         raise _invalid("Some member is there twice.")
     if isinstance(value, list):
         raise _invalid("Batches are not taken: send one request in each POST.")
@@ -98,9 +111,30 @@ def parse(body: bytes) -> Message:
     return Message(method, value.get("params"), id_json)
 
 
+def kept_payload(body: bytes) -> bytes | None:
+    """Return the argument `payload` of a call in the bytes that it came in; None when it has none. Raises
+    `RecursionError`, also for what `parse` has read: how deep is too deep depends on where it is called.
+    """
+    try:
+        arguments = _call.decode(body).params.arguments or {}
+    except msgspec.ValidationError:  # some other message
+        return None
+    return bytes(arguments["payload"]) if "payload" in arguments else None
+
+
 def shown(text: str) -> str:
     """Return text of the client as an error may repeat it."""
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def _has_repeats(body: bytes, value: Any) -> bool:
+    """Whether some member outside the payload is there twice: of two of one name the decoder has kept one."""
+    lost = _strings(body) - _strings(encode(value))
+    payload = kept_payload(body) if lost else None
+    if payload is None:
+        return lost > 0
+    # Whatever is lost outside makes this more than nothing, also when the payload itself is there twice.
+    return lost > _strings(payload) - _strings(encode(msgspec.json.decode(payload)))
 
 
 def _strings(json: bytes) -> int:

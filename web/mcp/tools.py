@@ -32,17 +32,27 @@ class Hints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 class Call(msgspec.Struct, frozen=True):
     """Who calls, and how: `until_gone` returns when the client has left, `page_bytes` bounds a page as sent, `id_json`
-    is the message's id, by which a later one may cancel it.
+    is the message's id, by which a later one may cancel it, `session` the program that calls (`web/activity.py`),
+    `body` the message as it came.
     """
 
     principal: Principal
     until_gone: UntilGone
     page_bytes: int
     id_json: bytes | None = None
+    session: str = ""
+    body: bytes = b""
 
 
 Arguments = Mapping[str, Any]
+Heard = Callable[[Principal, str], None]
+"""Is told who gave a sign of life, and in which session."""
+
 Run = Callable[[Call, Arguments], Awaitable[Outcome]]
+
+
+def unheard(_: Principal, __: str) -> None:
+    """Take no note of signs of life."""
 
 
 def everybody(_: Principal) -> bool:
@@ -59,7 +69,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool.
 
     `run` raises `ApiError`, whatever `web.faults` knows, and `RpcError` for what the protocol itself has an error for
-    (a capability that the client lacks). `sleeps` says whether a call may take long.
+    (a capability that the client lacks). `sleeps` says whether a call may take long, `silent` whether it is
+    no sign of life of an agent (surface, section 8; one that may take long is none anyway). Neither may raise, whatever
+    the arguments are.
     """
 
     name: str
@@ -72,6 +84,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     meta: dict[str, object] | None = None
     seen_by: Callable[[Principal], bool] = everybody
     sleeps: Callable[[Arguments], bool] = never
+    silent: Callable[[Arguments], bool] = never
 
     def definition(self) -> dict[str, object]:
         """Return the tool as `tools/list` shows it."""
@@ -171,8 +184,15 @@ def _sentence(tool: Tool, arguments: Arguments, error: ApiError) -> str:
             text += f" The new epoch is {details['epoch']}."
         case "cursor_ahead":
             text += " Start again with after: 0, or from latest_seq."
+        case "not_found" if "alive" in details:
+            text += _names("Near", details["near"]) + _names("Alive", details["alive"])  # or nothing
         case "not_found" if error.message == NO_SUCH_INBOX:
             text += " list_inboxes shows those that it reads."
         case "not_found" if error.field in ("seq", None):
             text += " query_messages shows those that are there."
     return text
+
+
+def _names(what: str, names: object) -> str:
+    """Return a sentence with names; none without a name, since whatever stood there might be one."""
+    return f" {what}: {', '.join(map(str, names))}." if isinstance(names, list | tuple) and names else ""

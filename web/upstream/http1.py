@@ -1,7 +1,6 @@
 """Hypercorn's HTTP/1 protocol with our changes: one write for a small answer, refusals in our words."""
 
 from collections.abc import Awaitable, Callable
-from itertools import chain
 from typing import Any
 
 import h11
@@ -20,6 +19,9 @@ from web.replies import CLOSE, EVERY_ANSWER
 ERROR_LINGER_SECONDS = 2.0
 """How long a client that broke the protocol is still listened to, so that it can read the answer before the
 close."""
+
+HEAD_END_BYTES = len(b"\r\n")
+"""The empty line at the end of a head."""
 
 PROTOCOL_ERRORS: dict[int, ApiError] = {
     431: ApiError("headers_too_large", "The request's line and headers are too large."),
@@ -48,10 +50,12 @@ class Http1(H11Protocol):
     async def stream_send(self, event: StreamEvent) -> None:
         """Write what a stream sends; the head waits for the first piece of the body or for the end."""
         if isinstance(event, Response) and event.status_code >= 200:
-            headers = list(chain(event.headers, self.config.response_headers("h11")))
+            headers = list(event.headers)
             if self.keep_alive_requests >= self.config.keep_alive_max_requests:
                 headers.append((b"connection", b"close"))
-            self._held = self._encode(h11.Response(headers=headers, status_code=event.status_code))
+            head = self._encode(h11.Response(headers=headers, status_code=event.status_code))
+            # The server's own headers past h11, which looks at each for 2 µs.
+            self._held = head[:-HEAD_END_BYTES] + self._own_lines() if head else b""
             if CLOSE in headers:
                 await self._write(b"")
         elif isinstance(event, Body):
@@ -60,6 +64,10 @@ class Http1(H11Protocol):
             await self._write(self._encode(h11.EndOfMessage()))
         else:
             await super().stream_send(event)
+
+    def _own_lines(self) -> bytes:
+        """Return the lines of the server's own headers, and the end of the head."""
+        return b"%b\r\n" % b"".join([b"%b: %b\r\n" % pair for pair in self.config.response_headers("h11")])
 
     @property
     def waits_to_be_asked(self) -> bool:

@@ -4,13 +4,13 @@ A `Spec` is what is stored; a `Beacon` is made of it anew whenever one is needed
 migration. Ranges and grammar of single fields are the surface's business; what is refused here (`Unplaceable`) is
 what has no meaning as a beacon.
 
-`about` is cut after `MAX_TERMS` terms, in the order of writing. Not the rarest: which these are depends on what others
-have placed, so the same text would mean something else tomorrow, and its terms would tell of their beacons.
+`about` is cut after `MAX_TERMS` terms, in the order of writing. Not the rarest: which these are would depend on what
+others have placed, so the same text would mean something else tomorrow, and its terms would tell of their beacons.
 """
 
 import msgspec
 
-from actors.rules.matching.common import NO_SAMPLE, Sample, telling, too_common
+from actors.rules.matching.common import NO_SAMPLE, Sample, telling, tells_apart, too_common
 from actors.rules.matching.scoring import best_score
 from actors.rules.matching.words import Word, beacon_words
 
@@ -114,12 +114,13 @@ def beacon_of(
 
 
 def objection(beacon: Beacon, sample: Sample = NO_SAMPLE) -> str | None:
-    """Return why a new beacon would hear of nearly everything, to be told to its agent; None if it would not.
+    """Return why a new beacon would hear of nearly everything that its filters let pass, to be told to its agent; None
+    if it would not.
 
-    Only what is about something is judged: a subscription says openly that it wants everything. Filters and required
-    terms narrow a beacon down, whatever its words are.
+    Only what is about something is judged: a subscription says openly that it wants everything. A required term narrows
+    a beacon down when it tells messages apart itself. Whether filters do is for whoever knows what there is besides.
     """
-    if not beacon.terms or beacon.names_something or beacon.require:
+    if not beacon.terms or any(tells_apart(term, sample) for term in beacon.require):
         return None
     return too_common(words_of(beacon), sample)
 

@@ -4,9 +4,10 @@ Three tests, from the coldest start to a server that knows its traffic:
 
 - *Stop words* are no terms at all: `about` loses them, and one that has nothing else is refused.
 - *Worn words* (event, message, new, …) are in nearly every message that a machine writes. They are terms beside
-  others; a beacon that has nothing else, and names no inbox, type or kind, is refused.
-- A term is *everywhere* when at least `EVERYWHERE` of a sample of recent messages hold it; that makes it a worn word,
-  whatever language it is in. A sample of fewer than `FEWEST_TO_JUDGE` messages says nothing.
+  others, and weigh less (`weights.py`); a beacon that has nothing else is refused, unless its filters or the terms that
+  it requires narrow it down.
+- A term is *everywhere* when at least `EVERYWHERE` of a sample of recent messages hold it; such a word alone is refused
+  as a worn one is, whatever language it is in. A sample of fewer than `FEWEST_TO_JUDGE` messages says nothing.
 """
 
 from collections import Counter
@@ -26,7 +27,7 @@ _STOP = """
 a about above after again all also although always am an and any are as at be because been before being below between
 both but by can cannot could did do does doing done down during each either else ever every few for from further get
 gets got had has have having he her here hers herself him himself his how however i if in into is it its itself just
-let like ll may me might mine more most must my myself neither no nor not now of off on once one only onto or other
+let like ll may me might mine more most must my myself near neither no nor not now of off on once one only onto or other
 others our ours ourselves out over own per please re really same say says shall she should since so some something
 such t than that the their theirs them themselves then there these they thing things this those though through thus
 to too toward towards under until up upon us use used uses using ve very via want wants was we were what whatever when
@@ -73,17 +74,25 @@ NO_SAMPLE = Sample(0, {})
 
 def telling(words: Iterable[Word]) -> list[Word]:
     """Return the words that are terms of a beacon: no stop words, no single letters or digits of the Latin script."""
-    return [
-        word
-        for word in words
-        if word.term not in STOP_WORDS and not (len(word.shown) == 1 and word.shown.isascii())
-    ]
+    return [word for word in words if not _says_nothing(word.term)]
+
+
+def tells_apart(term: str, sample: Sample = NO_SAMPLE) -> bool:
+    """Whether a term tells messages apart: it is no stop word, not worn, and not everywhere."""
+    return not (_says_nothing(term) or term in WORN_WORDS or sample.everywhere(term))
 
 
 def too_common(words: Sequence[Word], sample: Sample = NO_SAMPLE) -> str | None:
     """Return why these words, all that a beacon has to tell messages apart by, are too common; None if they aren't."""
-    if any(word.term not in WORN_WORDS and not sample.everywhere(word.term) for word in words):
+    if any(tells_apart(word.term, sample) for word in words):
         return None
     shown = ", ".join(word.shown for word in words)
     which = "is a word" if len(words) == 1 else "are words"
-    return f"{shown} {which} that most messages hold; add words that tell them apart, or name inboxes, types or kinds"
+    return (
+        f"{shown} {which} that most messages hold; add words that tell them apart, "
+        "or name only some of the inboxes, types or kinds"
+    )
+
+
+def _says_nothing(term: str) -> bool:
+    return term in STOP_WORDS or (len(term) == 1 and term.isascii())

@@ -14,7 +14,7 @@ from actors.rules.matching.scoring import (
     interest,
     score,
 )
-from actors.rules.matching.weights import Weights
+from actors.rules.matching.weights import weight_of
 
 _ROUNDING = 1e-6
 """More than a score gains by being rounded; taken off a bound so that the bound stays on the safe side."""
@@ -37,20 +37,18 @@ class MatchInput(msgspec.Struct, frozen=True):
 
 
 class Judge:
-    """One beacon under the weights of one moment.
+    """One beacon, ready to be compared.
 
-    `weights`: of its terms, the heaviest first; `total`: all of them. `needed`: no message whose terms weigh less can
-    match; `fewest`: nor one that holds fewer of the terms. `rarest_required`: the heaviest of the required terms, and
-    its weight.
+    `weights`: of its terms; `total`: all of them. `needed`: no message whose terms weigh less can match; `fewest`: nor
+    one that holds fewer of the terms.
     """
 
-    __slots__ = ("beacon", "fewest", "interest", "needed", "rarest_required", "terms", "total", "weights")
+    __slots__ = ("beacon", "fewest", "interest", "needed", "terms", "total", "weights")
 
-    def __init__(self, beacon: Beacon, weights: Weights) -> None:
+    def __init__(self, beacon: Beacon) -> None:
         self.beacon = beacon
         self.interest = interest(beacon.weight, beacon.names_something)
-        weighed = sorted([(-weights.of(term), term) for term in beacon.terms])
-        self.weights = {term: -weight for weight, term in weighed}
+        self.weights = {term: weight_of(term) for term in beacon.terms}
         self.terms = frozenset(beacon.terms)
         self.total = sum(self.weights.values())
         # A high min_score needs more than half of the terms, however salient the message is.
@@ -58,13 +56,11 @@ class Judge:
         self.needed = max(ceil(self.total * LEAST_COVERAGE), ceil(self.total * (least - _ROUNDING)))
         self.fewest = 0
         mass = 0
-        for weight in self.weights.values():
+        for weight in sorted(self.weights.values(), reverse=True):
             if mass >= self.needed:
                 break
             mass += weight
             self.fewest += 1
-        required = ((term, weights.of(term)) for term in beacon.require)
-        self.rarest_required = max(required, key=lambda item: (item[1], item[0]), default=None)
 
     def hears(self, message: MatchInput) -> Match | None:
         """Return what the message is worth to the beacon, whenever it was placed; None when it is no match."""

@@ -1,46 +1,54 @@
-"""Where beacons stand in the index, under the weights of one moment (`index.py` says why). In memory, pure."""
+"""Where beacons stand in the index (`index.py` says why). In memory, pure."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 from actors.rules.matching.beacons import Beacon, Key
 from actors.rules.matching.judging import Judge, MatchInput
-from actors.rules.matching.weights import Weights
 
 MOST_SHELVES = 256
 """Of one beacon. One that names more combinations stands under fewer of its filters, which is still exact: filters are
 looked at again."""
+
+Rank = Callable[[str], float]
+"""How common a term is, in any measure: beacons are filed under their least common terms."""
 
 Place = tuple[str | None, str | None, str | None]
 """Inbox, type and kind; None is "any"."""
 
 
 class _Shelf:
-    """Judges by the terms that they are filed under, and those that need none."""
+    """Judges by the terms that they are filed under: those that one of these terms is enough to look at, and those that
+    need two of theirs; and those that need none.
+    """
 
-    __slots__ = ("always", "by_term")
+    __slots__ = ("always", "by_one", "by_two")
 
     def __init__(self) -> None:
         self.always: set[Judge] = set()
-        self.by_term: dict[str, set[Judge]] = {}
+        self.by_one: dict[str, set[Judge]] = {}
+        self.by_two: dict[str, set[Judge]] = {}
 
 
 class _Filed:
-    """Where a judge stands, so that it can be taken away. Without terms it is among those that need none."""
+    """Where a judge stands, so that it can be taken away: under `terms`, `hits` of which a message must hold."""
 
-    __slots__ = ("judge", "places", "terms")
+    __slots__ = ("hits", "judge", "places", "terms")
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, rank: Rank) -> None:
         self.judge = judge
         self.places = _places(judge.beacon)
-        self.terms = _filing_terms(judge)
+        self.terms, self.hits = _filing(judge, rank)
+
+    def files(self, shelf: _Shelf) -> dict[str, set[Judge]]:
+        """Return the files of a shelf that the judge is in by its terms."""
+        return shelf.by_two if self.hits > 1 else shelf.by_one
 
 
 class Shelves:
-    """All beacons in force under one set of weights."""
+    """All beacons in force."""
 
-    def __init__(self, weights: Weights) -> None:
-        self.weights = weights
+    def __init__(self) -> None:
         self._filed: dict[Key, _Filed] = {}
         self._shelves: dict[Place, _Shelf] = {}
 
@@ -58,20 +66,23 @@ class Shelves:
         filed = self._filed.get(key)
         return None if filed is None else filed.judge.beacon
 
-    def file(self, beacon: Beacon) -> None:
-        """Put a beacon where it belongs; none with its key may be there."""
-        filed = self._filed[beacon.key] = _Filed(Judge(beacon, self.weights))
+    def file(self, beacon: Beacon, rank: Rank) -> None:
+        """Put a beacon where it belongs; none with its key may be there. `rank` is that of this moment: another one
+        would put it under other terms, and find it all the same.
+        """
+        filed = self._filed[beacon.key] = _Filed(Judge(beacon), rank)
         for place in filed.places:
             shelf = self._shelves.get(place)
             if shelf is None:
                 shelf = self._shelves[place] = _Shelf()
-            if not filed.terms:
+            if not filed.hits:
                 shelf.always.add(filed.judge)
                 continue
+            files = filed.files(shelf)
             for term in filed.terms:
-                of_term = shelf.by_term.get(term)
+                of_term = files.get(term)
                 if of_term is None:
-                    shelf.by_term[term] = {filed.judge}
+                    files[term] = {filed.judge}
                 else:
                     of_term.add(filed.judge)
 
@@ -83,12 +94,13 @@ class Shelves:
         for place in filed.places:
             shelf = self._shelves[place]
             shelf.always.discard(filed.judge)
+            files = filed.files(shelf)
             for term in filed.terms:
-                of_term = shelf.by_term[term]
+                of_term = files[term]
                 of_term.discard(filed.judge)
                 if not of_term:
-                    del shelf.by_term[term]
-            if not shelf.always and not shelf.by_term:
+                    del files[term]
+            if not (shelf.always or shelf.by_one or shelf.by_two):
                 del self._shelves[place]
         return filed.judge.beacon
 
@@ -102,11 +114,17 @@ class Shelves:
         terms = message.terms
         for place in _fitting(message.inbox, message.event_type, message.kind):
             shelf = self._shelves.get(place)
-            if shelf is not None:
-                found |= shelf.always
-                by_term = shelf.by_term
-                for term in by_term.keys() & terms:
-                    found |= by_term[term]
+            if shelf is None:
+                continue
+            found |= shelf.always
+            by_one, by_two = shelf.by_one, shelf.by_two
+            for term in by_one.keys() & terms:
+                found |= by_one[term]
+            once: set[Judge] = set()
+            for term in by_two.keys() & terms:
+                judges = by_two[term]
+                found |= once & judges
+                once |= judges
         return found
 
 
@@ -126,16 +144,22 @@ def _places(beacon: Beacon) -> list[Place]:
     return list(product(inboxes, types, kinds))
 
 
-def _filing_terms(judge: Judge) -> tuple[str, ...]:
-    """Return the terms of which a message must hold one to match; none when it need not hold any."""
+def _filing(judge: Judge, rank: Rank) -> tuple[tuple[str, ...], int]:
+    """Return terms, and how many of them (0 to 2) a message must hold to match; 0 also when none can.
+
+    Whatever the ranks are, what is not filed weighs too little for a match; and where two terms are asked for, too
+    little together with any one of those that are.
+    """
+    hits = min(judge.fewest, 2)
+    spare = max(judge.weights.values(), default=0) if hits > 1 else 0
     rest = judge.total
-    prefix: list[str] = []
-    for term, weight in judge.weights.items():
-        if rest < judge.needed:
+    filed: list[tuple[float, str]] = []
+    for place in sorted((rank(term), term) for term in judge.terms):
+        if rest + spare < judge.needed:
             break
-        prefix.append(term)
-        rest -= weight
-    required = judge.rarest_required
-    if required is not None and (not prefix or required[1] >= judge.weights[prefix[-1]]):
-        return (required[0],)
-    return tuple(prefix)
+        filed.append(place)
+        rest -= judge.weights[place[1]]
+    required = min(((rank(term), term) for term in judge.beacon.require), default=None)
+    if required is not None and (not filed or required[0] <= filed[-1][0]):
+        return (required[1],), 1
+    return tuple([term for _, term in filed]), hits if filed else 0

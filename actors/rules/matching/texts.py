@@ -24,7 +24,7 @@ TEXT_LIMIT = 65_536
 FORM_FIELDS = 1_000
 """More fields than any form has; what follows is not read."""
 
-_FORM = "application/x-www-form-urlencoded"
+FORM = "application/x-www-form-urlencoded"
 
 # Possessive throughout, and the end of the text closes a string: linear, whatever is cut off or made up.
 _STRING = re.compile(
@@ -50,18 +50,19 @@ def published_terms(subject: str, text: str, tags: Iterable[str], event_type: st
 
 def _body_texts(body: bytes, body_kind: int, content_type: str | None) -> Iterable[str]:
     if body_kind == BodyKind.LARGE:
-        body_kind = _looks_like(body)
+        body_kind = looks_like(body)
     if body_kind not in (BodyKind.JSON, BodyKind.TEXT):
         return ()
     text = body.decode("utf-8", "replace")
     if body_kind == BodyKind.JSON:
         return _json_texts(text)
-    if content_type is not None and content_type.partition(";")[0].strip().lower() == _FORM:
+    if content_type is not None and content_type.partition(";")[0].strip().lower() == FORM:
         return _form_texts(text)
     return (text,)
 
 
-def _looks_like(start: bytes) -> int:
+def looks_like(start: bytes) -> int:
+    """Return the `BodyKind` that a body seems to have of which there is the beginning only."""
     if start.lstrip()[:1] in (b"{", b"["):
         return BodyKind.JSON
     # A cut may have gone through a character; a few bytes more or less say nothing of the rest.
@@ -103,7 +104,7 @@ def _unescaped(string: str) -> str:
 
 def _form_texts(text: str) -> Iterator[str]:
     """Yield names and values of a form; a value that is JSON (as chat services send) by its strings."""
-    for name, value in _fields(text):
+    for name, value in fields(text):
         yield name
         if value.lstrip()[:1] in ("{", "["):
             yield from _json_texts(value)
@@ -111,6 +112,7 @@ def _form_texts(text: str) -> Iterator[str]:
             yield value
 
 
-def _fields(text: str) -> list[tuple[str, str]]:
+def fields(text: str) -> list[tuple[str, str]]:
+    """Return names and values of a form, the first `FORM_FIELDS` of them."""
     parts = text.split("&", FORM_FIELDS)[:FORM_FIELDS]
     return parse_qsl("&".join(parts), errors="replace")

@@ -1,39 +1,24 @@
-"""What a term is worth: the rarer among the beacons, the more (idf). Pure.
+"""What a term is worth in a beacon. Pure, and a matter of fixed knowledge alone.
 
-weight = ln(1 + N / n), N the beacons that have terms and n those that have this one, at least 1. It is positive for
-every term, also when there is one beacon only or when all share a term, and steady: a hundred new beacons among ten
-thousand move no weight by more than 0.01. Counted in millionths as whole numbers, so that sums are exact.
+A word that nearly every message of a machine has (`common.WORN_WORDS`) weighs half of what any other one does: beside
+one word that tells messages apart, it is never half of the weight, so it brings nothing alone.
 
-Weights are of one moment. They are in force, for beacons that come later too, until the set has changed by a tenth;
-so most placements touch nothing but their own beacon, and scores do not drift between two of them.
+Nothing else counts, and on purpose: a weight that depended on what others have placed would tell each agent of their
+beacons, by the terms that it is shown and by every score, and would change under beacons that nobody touched. Counted
+in halves as whole numbers, so that sums are exact.
 """
 
-from collections.abc import Mapping
-from math import log
+from actors.rules.matching.common import WORN_WORDS
 
-MILLION = 1_000_000
+ORDINARY, WORN = 2, 1
+"""Weights, in halves."""
 
 
-class Weights:
-    """The weights of one moment: how many beacons had terms, and how many of them had each term. Never changed.
+def weight_of(term: str) -> int:
+    """Return the weight of a term, in halves."""
+    return WORN if term in WORN_WORDS else ORDINARY
 
-    `version` counts weighings; it is stored with a delivery to tell scores of different moments apart.
-    """
 
-    __slots__ = ("_by_number", "_holding", "beacons", "version")
-
-    def __init__(self, version: int = 0, beacons: int = 0, holding: Mapping[str, int] | None = None) -> None:
-        self.version = version
-        self.beacons = beacons
-        self._holding = dict(holding or {})
-        of_all = max(beacons, 1)
-        numbers = {1, *self._holding.values()}
-        self._by_number = {number: round(MILLION * log(1 + of_all / number)) for number in numbers}
-
-    def of(self, term: str) -> int:
-        """Return the weight of a term in millionths; of one that no beacon had, as if one had it."""
-        return self._by_number[self._holding.get(term, 1)]
-
-    def idf(self, term: str) -> float:
-        """Return the weight of a term as it is shown."""
-        return round(self.of(term) / MILLION, 3)
+def shown_weight(term: str) -> float:
+    """Return the weight of a term as it is shown: 1 for an ordinary word."""
+    return weight_of(term) / ORDINARY

@@ -2,7 +2,19 @@
 
 from collections.abc import Callable
 
-from tests.bench.cases import fanout, ingest, matching, mcp, pages, signing, waits, wakeup
+from tests.bench.cases import (
+    drain,
+    fanout,
+    ingest,
+    matching,
+    mcp,
+    mesh,
+    pages,
+    router,
+    signing,
+    waits,
+    wakeup,
+)
 from tests.bench.figures import Figure
 from tests.bench.harness import Bench
 
@@ -15,4 +27,7 @@ CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     pages.NAME: pages.measure,
     mcp.NAME: mcp.measure,
     matching.NAME: matching.measure,
+    drain.NAME: drain.measure,
+    router.NAME: router.measure,
+    mesh.NAME: mesh.measure,
 }

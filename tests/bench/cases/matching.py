@@ -6,6 +6,9 @@ between the sets. No server takes part.
 """
 
 import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -69,40 +72,33 @@ def measure(bench: Bench) -> list[Figure]:
 
 
 def make_scene(seed: int = SEED, small: int = SMALL, large: int = LARGE, texts: int = TEXTS) -> Scene:
-    """Return a scene: beacons are drawn anew until none matches a text that it was not made for, in either set."""
+    """Return a scene: no beacon in it matches a text that it was not made for."""
     source = Synthetic(seed)
     drawn = [source.text() for _ in range(texts)]
     inputs = [as_input(text) for text in drawn]
-    wanted: list[tuple[int, Beacon]] = []
-    others: list[Beacon] = []
-    strays: set[Key] = set()
-    while True:
-        wanted = [(number, beacon) for number, beacon in wanted if beacon.key not in strays]
-        others = [beacon for beacon in others if beacon.key not in strays]
-        of_text = [number for number, _ in wanted]
-        wanted += [
-            (number, source.beacon_for(text))
-            for number, text in enumerate(drawn)
-            for _ in range(MATCHES - of_text.count(number))
-        ]
-        others += [source.beacon() for _ in range(large - len(wanted) - len(others))]
-        planted = [beacon for _, beacon in wanted]
-        scene = Scene(
-            drawn, MatchIndex(planted + others[: small - len(planted)]), MatchIndex(planted + others)
-        )
-        strays = _strays(scene, inputs, {beacon.key: number for number, beacon in wanted})
-        if not strays:
-            return scene
+    planted = [
+        beacon
+        for place, text in enumerate(drawn)
+        for beacon in _drawn(MATCHES, partial(source.beacon_for, text), inputs, {place})
+    ]
+    others = _drawn(large - len(planted), source.beacon, inputs, set())
+    return Scene(drawn, MatchIndex(planted + others[: small - len(planted)]), MatchIndex(planted + others))
 
 
-def _strays(scene: Scene, inputs: list[MatchInput], made_for: dict[Key, int]) -> set[Key]:
-    return {
-        key
-        for number, message in enumerate(inputs)
-        for index in (scene.small, scene.large)
-        for match in index.match(message)
-        if made_for.get(key := (match.agent_id, match.name)) != number
-    }
+def _drawn(
+    number: int, draw: Callable[[], Beacon], inputs: list[MatchInput], wanted: set[int]
+) -> list[Beacon]:
+    """Return so many beacons that match the inputs at these places, and no others; which do is up to each alone."""
+    found: list[Beacon] = []
+    while len(found) < number:
+        drawn = [draw() for _ in range(number - len(found))]
+        index = MatchIndex(drawn)
+        matched: defaultdict[Key, set[int]] = defaultdict(set)
+        for place, message in enumerate(inputs):
+            for match in index.match(message):
+                matched[match.agent_id, match.name].add(place)
+        found += [beacon for beacon in drawn if matched[beacon.key] == wanted]
+    return found
 
 
 def _round(scene: Scene, messages: int) -> tuple[list[float], list[float]]:

@@ -19,15 +19,24 @@ async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
 
 async def answer(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     """Read the body and answer."""
+    if await read_body(receive) is not None:
+        await send_json(send, b'{"id":"01JZ0000000000000000000000","seq":%d}' % next(numbers))
+
+
+async def read_body(receive: ASGIReceiveCallable) -> bytes | None:
+    """Read the body; None when the client has left meanwhile."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return
+            return None
         body += message["body"]
         if not message["more_body"]:
-            break
-    payload = b'{"id":"01JZ0000000000000000000000","seq":%d}' % next(numbers)
+            return bytes(body)
+
+
+async def send_json(send: ASGISendCallable, payload: bytes) -> None:
+    """Answer 200 with a JSON body."""
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(payload))]
     await send({"type": "http.response.start", "status": 200, "headers": headers, "trailers": False})
     await send({"type": "http.response.body", "body": payload, "more_body": False})

@@ -1,0 +1,196 @@
+"""What a word of a search is, which text of a message is found, and what a question means."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.rules.searching.asking import MOST_BEGINNINGS, MOST_WORDS, NoQuestion, read
+from actors.rules.searching.texts import TEXT_LIMIT, words_of
+from actors.rules.searching.words import WORD_CHARS, words
+from storage.records import BodyKind
+from storage.search import expression
+from storage.search_records import Indexable, Phrase, SearchQuery
+
+
+def message(
+    body: bytes = b"", kind: int = BodyKind.TEXT, said: bytes = b"{}", event_type: str = ""
+) -> Indexable:
+    return Indexable(1, event_type, said, kind if body else BodyKind.EMPTY, body or None)
+
+
+# -- words -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Payment intent: FAILED!", "payment intent failed"),
+        ("payment_intent.failed", "payment intent failed"),
+        ("mail@example.com 1,000.50 a/b\\c", "mail example com 1 000 50 a b c"),
+        ("don't don’t", "don t don t"),
+        ("CAFÉ cafe\u0301 café", "cafe cafe cafe"),
+        ("Straße STRASSE ß", "strasse strasse ss"),
+        ("Ёлка Йод", "елка иод"),
+        ("日本語 テスト", "日 本 語 テスト"),
+        ("हिन्दी भाषा", "हिन्दी भाषा"),
+        ("ﬁne ① x² Ⅷ", "fine 1 x 2 viii"),
+        ("so\u00adft \u202etrojan\u202c ze\u200bro", "soft trojan ze ro"),
+        ("\ud800 half", "half"),
+        ("nul\0byte \x1b[31mred", "nul byte 31mred"),
+        ("🎉 party", "party"),
+        ("", ""),
+        ("... --- !!!", ""),
+    ],
+)
+def test_words_are_runs_of_letters_and_digits_folded(text: str, expected: str) -> None:
+    assert words(text) == expected.split()
+
+
+def test_of_a_long_word_the_beginning_counts() -> None:
+    assert words("A" * 200 + " b") == ["a" * WORD_CHARS, "b"]
+    assert words("é " + "A" * 200 + " b") == ["e", "a" * WORD_CHARS, "b"]
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=60))
+def test_ascii_has_the_same_words_in_any_company(text: str) -> None:
+    assert words(text + " é") == [*words(text), "e"]
+    assert words("é " + text) == ["e", *words(text)]
+
+
+@given(st.text(max_size=80))
+def test_a_word_is_one_for_the_store_and_stays_what_it_is(text: str) -> None:
+    found = words(text)
+    for word in found:
+        assert 0 < len(word) <= WORD_CHARS
+        assert "1:0:" in expression("1:0:", SearchQuery(1, (Phrase((word,)),)))
+    assert words(" ".join(word for word in found if word.isascii())) == [
+        word for word in found if word.isascii()
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["a" + "\u0301\u0323" * 32_000, "\u0301" * 64_000, "ﷺ" * 20_000, "가" * 20_000]
+)
+def test_no_text_takes_long(text: str) -> None:
+    """Normalising a run of combining marks takes the square of its length: 64 KiB of them, minutes."""
+    assert sum(map(len, words(text))) < 20 * len(text)
+
+
+# -- texts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said", "expected"),
+    [
+        (b"plain text", BodyKind.TEXT, b"{}", "plain text"),
+        (b'{"id": 1042, "ok": true, "t": "a\\nb\\u00e9"}', BodyKind.JSON, b"{}", "id 1042 ok true t a be"),
+        (b'"C:\\\\new \\ud83d\\ude00 \\ud800 \\"q\\""', BodyKind.JSON, b"{}", "c new q"),
+        (b"C:\\new", BodyKind.TEXT, b"{}", "c new"),
+        (b"\x00\xff\xfe", BodyKind.BYTES, b"{}", ""),
+        (b'{"cut": "of', BodyKind.LARGE, b"{}", "cut of"),
+        (b"cut off caf\xc3", BodyKind.LARGE, b"{}", "cut off caf"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", BodyKind.LARGE, b"{}", ""),
+        (
+            b"text=hello+w%C3%B6rld&payload=%7B%22a%22%3A%22x%5Cny%22%7D",
+            BodyKind.TEXT,
+            b'{"content_type":"application/x-www-form-urlencoded; charset=utf-8"}',
+            "text hello world payload a x y",
+        ),
+        (
+            b"the text",
+            BodyKind.TEXT,
+            b'{"subject":"The subject","tags":["t1","t2"]}',
+            "the subject t1 t2 the text",
+        ),
+        (b'{"n":1}', BodyKind.JSON, b'{"msg_type":"task.request"}', "n 1"),
+        (b"", BodyKind.EMPTY, b'{"headers":[["x-noise","secret"]],"path":"/p"}', ""),
+        (b"all the same", BodyKind.TEXT, b"no json", "all the same"),
+    ],
+)
+def test_what_a_message_says_is_found_and_what_surrounds_it_is_not(
+    body: bytes, kind: int, said: bytes, expected: str
+) -> None:
+    assert words_of(message(body, kind, said)) == expected.split()
+    assert words_of(message(body, kind, said, "push.Now")) == ["push", "now", *expected.split()]
+
+
+def test_of_a_long_body_the_beginning_is_read() -> None:
+    body = b"start " + b"x " * TEXT_LIMIT + b"end"
+    assert {"start", "x"} == set(words_of(message(body)))
+
+
+# -- questions -------------------------------------------------------------------------------------------
+
+
+def shown(phrases: tuple[Phrase, ...]) -> list[str]:
+    return ["+".join(phrase.words) + ("*" if phrase.prefix else "") for phrase in phrases]
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted", "unwanted"),
+    [
+        ("red apple", "red apple", ""),
+        ("  RED\tApple\n", "red apple", ""),
+        ('"red apple" tree', "red+apple tree", ""),
+        ('red -apple -"green tree"', "red", "apple green+tree"),
+        ("pay* -refu*", "pay*", "refu*"),
+        ("payment_intent.fail*", "payment+intent+fail*", ""),
+        ("mail@example.com", "mail+example+com", ""),
+        ("well-known", "well+known", ""),
+        ("2026-11-30T12:00:00Z", "2026+11+30t12+00+00z", ""),
+        ("日本語", "日+本+語", ""),
+        ("naïve CAFÉ", "naive cafe", ""),
+        ("red red red -x -x", "red", "x"),
+        ('"not closed at all', "not+closed+at+all", ""),
+        ('"', "", ""),
+        ('a"b"c', "a b c", ""),
+        ('"a b"* c', "a+b c", ""),
+        ("a*b", "a+b", ""),
+        ("--a b", "b", "a"),
+        ("- a", "a", ""),
+        ("a OR b AND NOT c", "a or b and not c", ""),
+        ("NEAR(a b, 3) {x}: ^y (z)", "near+a b 3 x y z", ""),
+        ("words:a rowid:1", "words+a rowid+1", ""),
+        ("a'); DROP TABLE message;--", "a drop table message", ""),
+        ("a\0b", "a+b", ""),
+    ],
+)
+def test_a_question_is_words_phrases_beginnings_and_exclusions(
+    question: str, wanted: str, unwanted: str
+) -> None:
+    if not wanted:
+        with pytest.raises(NoQuestion):
+            read(question)
+        return
+    asked = read(question)
+    assert (shown(asked.wanted), shown(asked.unwanted)) == (wanted.split(), unwanted.split())
+
+
+@pytest.mark.parametrize(
+    ("question", "complaint"),
+    [
+        ("", "at least one word to look for: letters or digits"),
+        (" \t ", "at least one word to look for: letters or digits"),
+        ('"" -"" * - -*', "at least one word to look for: letters or digits"),
+        ("🎉 !?", "at least one word to look for: letters or digits"),
+        ("-only -these", "not only words to leave out"),
+        (" ".join(f"w{n}" for n in range(MOST_WORDS + 1)), f"at most {MOST_WORDS} words"),
+        ("_".join("x" * (MOST_WORDS + 1)), f"at most {MOST_WORDS} words"),
+        (" ".join(f"w{n}*" for n in range(MOST_BEGINNINGS + 1)), f"at most {MOST_BEGINNINGS} words with"),
+    ],
+)
+def test_what_cannot_be_looked_for_is_refused_in_a_sentence(question: str, complaint: str) -> None:
+    with pytest.raises(NoQuestion, match=complaint):
+        read(question)
+
+
+@given(st.text(max_size=120))
+def test_any_text_is_a_question_or_refused(question: str) -> None:
+    try:
+        asked = read(question)
+    except NoQuestion:
+        return
+    assert asked.wanted
+    text = expression("1:0:", SearchQuery(1, asked.wanted, asked.unwanted))
+    outside = text.split('"')[0::2]
+    assert {part.strip(" ()*") for part in outside} <= {"", "AND", "OR", "NOT"}

@@ -1,0 +1,73 @@
+"""Event streams for the page: those of REST, by session instead of by header, and ended with the session."""
+
+from contextlib import ExitStack
+
+import msgspec
+
+from actors.service import Service
+from actors.watchers import Watcher
+from web.auth import Principal
+from web.errors import unauthenticated
+from web.http import Request, StreamedAnswer
+from web.options import WebOptions
+from web.pages import gate
+from web.pages.rendering import SAFETY_HEADERS
+from web.pages.sessions import Session, Sessions
+from web.pages.visit import Visit
+from web.pulse import Pulse
+from web.slots import Slots
+from web.streams import Streams
+from web.watching import Access
+
+
+class SessionAccess(Access):
+    """Access for as long as a session lasts. It is looked at whenever the stream wakes, for its heartbeat at the
+    latest.
+    """
+
+    __slots__ = ("_session", "_sessions")
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        session: Session,
+        service: Service,
+        caller: Principal,
+        slugs: tuple[str, ...],
+        watcher: Watcher,
+    ) -> None:
+        super().__init__(service.tokens, caller.token, slugs, watcher)
+        self._sessions = sessions
+        self._session = session
+
+    def check(self) -> None:
+        """Raise as `Access.check`; also when the session is over."""
+        super().check()
+        if self._sessions.caller_of(self._session) is None:
+            raise unauthenticated(sent=True)
+
+
+class PageStreams(Streams):
+    """The streams of one service for the sessions of its page."""
+
+    def __init__(
+        self, sessions: Sessions, service: Service, options: WebOptions, slots: Slots, pulse: Pulse
+    ) -> None:
+        super().__init__(service, options, slots, pulse)
+        self._sessions = sessions
+
+    async def of(self, visit: Visit) -> StreamedAnswer:
+        """Return the stream of the inbox that the path names."""
+        answer = await self.stream_inbox(visit.request)
+        return msgspec.structs.replace(answer, headers=(*answer.headers, *SAFETY_HEADERS))
+
+    def _access(
+        self, request: Request, caller: Principal, slugs: tuple[str, ...], watcher: Watcher, held: ExitStack
+    ) -> Access:
+        super()._access(request, caller, slugs, watcher, held)
+        found = gate.find(self._sessions, request)
+        if found is None:
+            raise unauthenticated(sent=True)
+        session = found[0]
+        held.enter_context(self._sessions.watching(session, watcher))
+        return SessionAccess(self._sessions, session, self._service, caller, slugs, watcher)

@@ -1,0 +1,246 @@
+// Owns the live list of an inbox's messages: one event stream, and the rows made of it.
+//
+// Messages come as fast as they come; the list is drawn a few times a second. What waits to be drawn is kept as the text
+// it came in, the newest KEPT of it, and the list has at most KEPT rows, so neither the work nor the memory grows with the
+// traffic. Whatever was left out is shown as a gap: by retention on the server (event `gap`), or because it was too much
+// to draw. The list holds still while somebody reads it: scrolled down, with the focus in it, with text selected, or when
+// told to.
+
+import { announce, bytes, localTime, thousands, visible } from "./text.js";
+
+const KEPT = 200;
+const DRAW_MS = 250;
+const RETRY_MS = [2_000, 5_000, 15_000, 30_000];
+
+const live = document.getElementById("live");
+if (live?.dataset.stream) start();
+
+function start() {
+  const list = document.getElementById("messages");
+  const state = document.getElementById("state");
+  const hold = document.getElementById("hold");
+  const fresh = document.getElementById("fresh");
+  const latest = document.getElementById("latest");
+  const rowTemplate = document.getElementById("row");
+  const gapTemplate = document.getElementById("gap");
+  const { slug, verified } = live.dataset;
+
+  let waiting = []; // what is not drawn yet, the oldest first: {text} of a message, or {gap: words}
+  let dropped = 0; // of it, messages that were let go of because they were too many
+  let latestSeq = Number(live.dataset.latest);
+  let cursor; // of the last event, to go on from with a stream of our own making
+  let source;
+  let failures = 0;
+  let held = false;
+  let over = false;
+  let timer;
+
+  // -- what comes -----------------------------------------------------------------------------------------------
+  function take(entry) {
+    waiting.push(entry);
+    if (waiting.length > 2 * KEPT) {
+      dropped += waiting.length - KEPT;
+      waiting = waiting.slice(-KEPT);
+    }
+    if (!timer && !document.hidden) timer = setTimeout(draw, DRAW_MS);
+  }
+
+  function connect() {
+    const url = new URL(live.dataset.stream, location.href);
+    if (cursor) {
+      const colon = cursor.lastIndexOf(":");
+      url.searchParams.set("epoch", cursor.slice(0, colon));
+      url.searchParams.set("after", cursor.slice(colon + 1));
+    }
+    source = new EventSource(url);
+    source.onopen = () => {
+      failures = 0;
+      say("live", "Live");
+    };
+    source.onerror = () => {
+      if (source.readyState === EventSource.CLOSED) retry();
+      else say("lost", "The connection was lost; connecting again …");
+    };
+    source.addEventListener("message", (event) => {
+      cursor = event.lastEventId;
+      take({ text: event.data });
+    });
+    source.addEventListener("gap", (event) => {
+      const gap = JSON.parse(event.data);
+      cursor = event.lastEventId;
+      take({ gap: `Messages ${thousands(gap.after + 1)} to ${thousands(gap.first_seq - 1)} are gone: the inbox keeps no more.` });
+    });
+    source.addEventListener("epoch_changed", () => {
+      over = true;
+      source.close();
+      say("lost", "This inbox has begun a new life: its messages are numbered from 1 again.", true);
+    });
+    source.addEventListener("bye", (event) => {
+      const { reason } = JSON.parse(event.data);
+      source.close();
+      if (reason === "shutdown") {
+        say("lost", "The server is restarting; connecting again …");
+        retry();
+        return;
+      }
+      over = true;
+      say("lost", reason === "inbox_deleted" ? "This inbox was deleted." : "You are signed out, or this token does not read this inbox any more.", true);
+    });
+  }
+
+  async function retry() {
+    if (over) return;
+    // An event source does not say why it was refused: ask like a page.
+    const url = live.dataset.stream.replace(/\/stream.*/, "");
+    try {
+      const answer = await fetch(url, { method: "HEAD", headers: { Accept: "application/json" } });
+      if (answer.status === 401 || answer.status === 404) {
+        over = true;
+        say("lost", answer.status === 401 ? "You are signed out." : "This inbox is not here any more.", true);
+        return;
+      }
+    } catch {
+      // the server is not there; it may come back
+    }
+    say("lost", "The server does not answer with new messages; trying again …");
+    setTimeout(connect, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
+    failures += 1;
+  }
+
+  function say(kind, text, offerReload = false) {
+    state.dataset.state = kind;
+    if (state.textContent !== text) state.textContent = text;
+    if (offerReload) {
+      const link = document.createElement("a");
+      link.href = location.pathname + location.search;
+      link.textContent = "Load the page again";
+      state.append(" ", link);
+    }
+  }
+
+  // -- what is drawn ----------------------------------------------------------------------------------------------
+  function reading() {
+    if (held) return true;
+    if (list.contains(document.activeElement)) return true;
+    if (list.getBoundingClientRect().top < 0) return true;
+    const selection = document.getSelection();
+    return !selection.isCollapsed && list.contains(selection.anchorNode);
+  }
+
+  function draw() {
+    timer = undefined;
+    const last = waiting.findLast((entry) => entry.text !== undefined);
+    if (last) {
+      latestSeq = Math.max(latestSeq, JSON.parse(last.text).seq);
+      latest.textContent = thousands(latestSeq);
+    }
+    const messages = waiting.filter((entry) => entry.text !== undefined).length + dropped;
+    if (reading()) {
+      fresh.hidden = messages === 0;
+      fresh.textContent = `Show ${thousands(messages)} new`;
+      return;
+    }
+    show();
+  }
+
+  function show() {
+    fresh.hidden = true;
+    let entries = waiting;
+    let missed = dropped;
+    waiting = [];
+    dropped = 0;
+    if (entries.length > KEPT) {
+      missed += entries.length - KEPT;
+      entries = entries.slice(-KEPT);
+    }
+    const rows = [];
+    if (missed) rows.push(tooMany(missed, entries));
+    for (const entry of entries) {
+      const row = entry.gap === undefined ? rowOf(JSON.parse(entry.text)) : gapOf(entry.gap);
+      if (row) rows.push(row);
+    }
+    rows.reverse();
+    list.prepend(...rows);
+    while (list.children.length > KEPT) list.lastElementChild.remove();
+    document.getElementById("nothing").hidden = list.children.length > 0;
+    if (entries.length === 1 && rows.length) announce("1 new message");
+    else if (rows.length) announce(`${rows.length + missed} new messages`);
+  }
+
+  function rowOf(message) {
+    if (verified && message.verified !== (verified === "true")) return null;
+    const row = rowTemplate.content.firstElementChild.cloneNode(true);
+    const of = (name) => row.querySelector(`[data-of=${name}]`);
+    row.dataset.seq = message.seq;
+    row.classList.add("new");
+    of("link").href = `/ui/inboxes/${encodeURIComponent(slug)}/messages/${message.seq}`;
+    of("seq").textContent = message.seq;
+    of("time").dateTime = of("time").title = message.received_at;
+    of("time").textContent = localTime(message.received_at);
+    const [kind, words] = verdictOf(message);
+    of("verdict").className = `badge ${kind}`;
+    of("verdict").textContent = words;
+    of("type").textContent = visible(message.untrusted.event_type ?? "");
+    of("what").textContent = visible(whatOf(message));
+    of("size").textContent = bytes(message.size);
+    return row;
+  }
+
+  function gapOf(words) {
+    const row = gapTemplate.content.firstElementChild.cloneNode(true);
+    row.textContent = words;
+    return row;
+  }
+
+  function tooMany(count, entries) {
+    const row = gapOf(`${thousands(count)} messages came faster than they can be listed. `);
+    const next = entries.find((entry) => entry.text !== undefined);
+    const link = document.createElement("a");
+    const before = next ? JSON.parse(next.text).seq : latestSeq + 1;
+    link.href = `/ui/inboxes/${encodeURIComponent(slug)}?before=${before}`;
+    link.textContent = "Look at them";
+    row.append(link);
+    return row;
+  }
+
+  // -- holding still ------------------------------------------------------------------------------------------------
+  function setHeld(on) {
+    held = on;
+    hold.setAttribute("aria-pressed", String(on));
+    hold.textContent = on ? "Held" : "Hold";
+    if (!on) release();
+  }
+
+  function release() {
+    if (!document.hidden && (waiting.length || dropped) && !timer && !reading()) timer = setTimeout(draw, 0);
+  }
+
+  hold.addEventListener("click", () => setHeld(!held));
+  fresh.addEventListener("click", () => {
+    show();
+    window.scrollTo({ top: 0 });
+    hold.focus();
+  });
+  list.addEventListener("focusout", () => setTimeout(release, 0));
+  window.addEventListener("scroll", release, { passive: true });
+  document.addEventListener("visibilitychange", release);
+  window.addEventListener("pagehide", () => source?.close());
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted && !over) connect();
+  });
+  connect();
+}
+
+/** Return kind and words of a verdict, as the server's pages have them. */
+function verdictOf(message) {
+  if (message.verified === null) return message.sender === null ? ["plain", "unchecked"] : ["plain", "from an agent"];
+  return message.verified ? ["good", "verified"] : ["bad", "not verified"];
+}
+
+/** Return what a message is about in a line, as the server's pages have it (web/pages/lines.py). */
+function whatOf(message) {
+  const said = message.untrusted;
+  if (message.method) return `${message.method} ${said.path || "/"}${said.query ? `?${said.query}` : ""}`;
+  const from = message.sender ?? "the server";
+  return said.subject ? `${from}: ${said.subject}` : from;
+}
