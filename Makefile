@@ -16,7 +16,7 @@ ARGS ?=
 SIDE_BY_SIDE ?= -n 2 --dist loadfile
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help run test lint bench bench-quick soak clean environment
+.PHONY: help run test lint bench bench-quick soak clean environment dist man screenshots test-page whole-environment
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,7 +25,10 @@ run: $(VENV)/run.stamp ## Start a server on 127.0.0.1:8025 (ARGS="--bind …" fo
 	@exec $(BIN)/postroom serve $(ARGS)
 
 test: environment ## Run the whole suite, linting included (ARGS="-k name" for less)
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) --ignore tests/browser --ignore tests/packages $(ARGS)
+
+test-page: whole-environment ## The web page in a browser, and the packages: not yet part of the whole suite
+	@$(BIN)/python -m pytest tests/browser tests/packages $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types and import directions
 	$(BIN)/ruff check .
@@ -39,10 +42,23 @@ bench: environment ## Measure against bare servers and write bench-results.json
 bench-quick: environment ## The same with few rounds: a smoke test, not a measurement
 	@$(BIN)/python -m tests.bench --quick $(ARGS)
 
-soak: environment ## Kill and restart the server 50 times under load
+soak: environment ## Kill and restart the server 50 times under load; long runs of the state machines; all live tests against the installed wheel
 	@$(BIN)/python -m pytest tests/live -k kill --kill-rounds 50 $(ARGS)
+	@$(BIN)/python -m pytest tests/fuzz/test_drain_machine.py tests/fuzz/test_contracts_machine.py --machine-runs 2000 $(ARGS)
+	@$(BIN)/python -m pytest tests/packages --whole-wheel $(ARGS)
 
-environment: $(VENV)/dev.stamp tests/node_modules/.stamp build/curl.stamp build/proxies.stamp
+dist: $(VENV)/dev.stamp ## Build the wheel and the source package into dist/
+	@$(BIN)/python -m hatchling build -t sdist -t wheel
+
+man: $(VENV)/dev.stamp ## Renew docs/postroom.1 from the commands' own help
+	@$(BIN)/python -m postroom.cli.manual > build/postroom.1 && mv build/postroom.1 docs/postroom.1
+
+screenshots: whole-environment ## Renew the pictures of the web page in docs/img/
+	@$(BIN)/python -m tests.browser.screenshots
+
+environment: $(VENV)/dev.stamp tests/node_modules/.stamp build/curl.stamp
+
+whole-environment: environment build/proxies.stamp build/chromium.stamp
 
 clean: ## Remove what make has installed (not the data)
 	rm -rf $(VENV) tests/node_modules build
@@ -81,6 +97,14 @@ tests/node_modules/.stamp: tests/package.json tests/package-lock.json tests/.npm
 build/curl.stamp:
 	@command -v curl >/dev/null || { echo "Installing curl"; $(ROOT) apt-get update -qq; \
 	  $(ROOT) apt-get install -qq -y curl >/dev/null; } || { echo "Please install curl." >&2; exit 1; }
+	@mkdir -p build && touch $@
+
+# The web page is tested in Chromium, as Debian has it. Without fonts it would draw boxes.
+build/chromium.stamp:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { echo "Installing Chromium"; \
+	  $(ROOT) apt-get update -qq; \
+	  $(ROOT) apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
+	  || { echo "Please install Chromium." >&2; exit 1; }
 	@mkdir -p build && touch $@
 
 # nginx and Caddy as Debian has them, unpacked and not installed: they are started by tests, and by nothing else.

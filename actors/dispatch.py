@@ -116,7 +116,8 @@ class Dispatch:
                     await self._give(inbox_id, [draft])
                 return
             self.failed += 1
-            log.error("a delivery failed", inbox_id=inbox_id, mid=drafts[0].mid, error=repr(error.__cause__))
+            cause = type(error.__cause__).__name__
+            log.error("a delivery failed", inbox_id=inbox_id, mid=drafts[0].mid, error=cause)
             return
         self.delivered += sum(seq is not None for seq in seqs)
 

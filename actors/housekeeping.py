@@ -131,7 +131,9 @@ class Housekeeper:
                 try:
                     await self._registry.ask(inbox_id, Retain())
                 except (InboxGone, InboxQuarantined, InboxStopped, CommandFailed, SecretUnreadable) as error:
-                    log.warning("an inbox cannot drop its old messages", inbox_id=inbox_id, error=repr(error))
+                    log.warning(
+                        "an inbox cannot drop its old messages", inbox_id=inbox_id, error=type(error).__name__
+                    )
 
     async def sweep(self) -> int:
         """Sweep until nothing is left; return how many rows went."""

@@ -199,7 +199,9 @@ class Indexer:
             try:
                 more = await self._index_slice(inbox_id)
             except UnitFailed as error:  # a defect, which the next round meets again; the others go on
-                log.error("an inbox cannot be indexed", inbox_id=inbox_id, error=repr(error.__cause__))
+                log.error(
+                    "an inbox cannot be indexed", inbox_id=inbox_id, error=type(error.__cause__).__name__
+                )
                 continue
             except StorageError:
                 self._behind[inbox_id] = None

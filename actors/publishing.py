@@ -41,8 +41,8 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
     At most one of `to_agents` and `to_inbox` is given; without them it goes to `commons`. `expires_at` in µs since the
     epoch. `key` is the sender's own name for this request, `request` a hash of all that it asks for: the same two again
-    publish nothing. `ticket`: as in `actors.commands.Append`. `machines`: those, beside its sender's own one, whose agents
-    it may be sent to by name; an agent that is on none can be written to by all.
+    publish nothing. `ticket`: as in `actors.commands.Append`. `machines`: beside its sender's own one, those whose
+    agents it may be sent to by name; an agent that is on none can be written to by all.
     """
 
     facts: bytes

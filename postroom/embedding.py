@@ -123,7 +123,7 @@ class _Life:
         finally:
             self._decided.set()
             self._ended.set()
-            pass
+            self.block.cancel()
 
     async def start(self) -> Server:
         """Return the handle once the server runs. Raises what it could not start of."""

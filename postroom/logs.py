@@ -13,9 +13,9 @@ import sys
 from typing import Any, TextIO
 
 import structlog
-from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict
 
+from postroom.tracebacks import as_json, as_text
 from web.request_ids import REQUEST_ID
 
 LEVELS = {
@@ -25,7 +25,7 @@ LEVELS = {
     "error": logging.ERROR,
 }
 
-QUIET_LOGGERS = ("hypercorn.access", "httpx", "httpcore", "hpack")
+QUIET_LOGGERS = ("hypercorn.access", "httpx", "httpcore", "hpack", "urllib3")
 """Loggers of others that write a line per request; at 1,000 requests/s that line costs more than the request. hpack's
 shows every header of HTTP/2, tokens too.
 """
@@ -54,13 +54,12 @@ def configure(log_format: str, log_level: str, stream: TextIO | None = None) -> 
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if log_format == "json":
-        # Without the locals of the frames, which hold tokens, headers and bodies.
-        tracebacks = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
-        final: list[Any] = [tracebacks, structlog.processors.JSONRenderer()]
+        formatter: Any = structlog.processors.ExceptionRenderer(as_json)
+        final: list[Any] = [formatter, structlog.processors.JSONRenderer()]
     else:
         colours = bool(getattr(out, "isatty", lambda: False)())
-        plain = structlog.dev.plain_traceback
-        final = [structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=plain)]
+        formatter = structlog.processors.ExceptionRenderer(as_text)
+        final = [formatter, structlog.dev.ConsoleRenderer(colors=colours)]
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

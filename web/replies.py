@@ -90,7 +90,7 @@ async def send_streamed(answer: StreamedAnswer, incoming: Incoming, send: ASGISe
                     if incoming.broken:
                         break
         except Exception as error:
-            log.warning("a streamed answer was cut off", error=repr(error))
+            log.warning("a streamed answer was cut off", error=type(error).__name__)
         else:
             if not incoming.broken:
                 await _send_last(send, b"")

@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 
+from playwright.sync_api import Browser
+
 from tests.browser.driver import Visitor
+from tests.browser.wire import Wire
 from tests.live.api import Api
+from tests.live.harness import Server
 
 Visit = Callable[..., Visitor]
 
@@ -90,18 +94,27 @@ def test_older_messages_are_on_further_pages(admin: Visitor, api: Api) -> None:
     assert rows(admin) == ["3", "2", "1"]
 
 
-def test_what_retention_takes_while_the_page_is_away_is_shown_as_a_gap(admin: Visitor, api: Api) -> None:
+def test_what_retention_takes_while_the_connection_is_gone_is_shown_as_a_gap(
+    browser: Browser, server: Server, api: Api
+) -> None:
     slug = api.inbox(retention={"max_messages": 5})
     api.send(slug)
-    admin.open(f"/ui/inboxes/{slug}")
-    admin.says("#state", "Live")
-    admin.context.set_offline(True)
-    for _ in range(12):
-        api.send(slug)
-    admin.context.set_offline(False)
-    # The connection that is open already outlives being offline in this browser: it is the reload that must tell, too.
-    admin.says("#messages > li:first-child .seq", "13")
-    assert rows(admin)[0] == "13"
+    with Wire(server.port) as between:
+        visitor = Visitor(browser, between.url)
+        visitor.bring(server.token)
+        visitor.open(f"/ui/inboxes/{slug}")
+        visitor.says("#state", "Live")
+        between.cut()
+        visitor.says("#state", "connecting again")
+        for _ in range(12):
+            api.send(slug)
+        between.mend()
+        visitor.says("#state", "Live")
+        visitor.says("#messages", "Messages 2 to 8 are gone")
+        assert rows(visitor) == ["13", "12", "11", "10", "9", "1"]
+        assert visitor.text("#messages > li:nth-child(6)").startswith("Messages 2 to 8")
+        visitor.close()
+        visitor.check()
 
 
 def test_a_message_shows_facts_apart_from_what_its_sender_says(admin: Visitor, api: Api) -> None:

@@ -5,7 +5,7 @@ messages. Who hears of a message is found by asking everybody.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tests.fuzz.contracts_model import Box, Message, Receipt, Visible
+from tests.fuzz.contracts_model import Box, Message, Visible
 
 COMMONS = "commons"
 OPEN_KINDS = ("webhook", "topic")
@@ -109,13 +109,13 @@ class House:
         message.home = self.of(to[0])
         score = round(0.9 + 0.1 * message.salience, 6)
         message.sent_at = message.home.put(message, "direct", score)
-        message.receipts = {who: Receipt() for who in to}
+        message.sent_to(to)
         message.receipts[to[0]].stored = message.sent_at
         message.came_to.add(to[0])
         message.home.trim()
 
     def broadcast(self, message: Message, machine: str, to: Iterable[str]) -> None:
-        message.receipts = {who: Receipt() for who in to}
+        message.sent_to(to)
         self.at_home(message, f"machine.{machine}")
 
     def on(self, machine: str) -> list[str]:

@@ -60,6 +60,13 @@ class Message:
     receipts: dict[str, Receipt] = field(default_factory=dict)
     places: "set[Box]" = field(default_factory=set)
     came_to: set[str] = field(default_factory=set)
+    had_receipts: bool = False
+
+    def sent_to(self, agents: Iterable[str]) -> None:
+        """Give it a receipt for each of these agents."""
+        self.had_receipts = True
+        for agent in agents:
+            self.receipts.setdefault(agent, Receipt())
 
     def left(self, box: "Box") -> None:
         """Say that it has no row there any more."""
@@ -129,9 +136,11 @@ class Box(DrainModel):
         row = self._row(seq)
         del self.rows[seq]
         self._lose(row)
-        if self.owner is not None and row.message.home is not self and row.message.places:
-            closed = Receipt(stored=row.delivered_at, expired=self._clock())
-            row.message.receipts.setdefault(self.owner, closed)
+        message, owner = row.message, self.owner
+        if owner is None or message.home is self or not message.places or owner in message.receipts:
+            return
+        message.sent_to([owner])
+        message.receipts[owner] = Receipt(stored=row.delivered_at, expired=self._clock())
 
     def sweep(self, routed: int) -> bool:
         """Let go of what was dropped, up to the first that is not routed. Return whether nothing is left."""

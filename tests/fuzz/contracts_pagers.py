@@ -19,6 +19,7 @@ PAGERS = (
     ("a too", "agent.a"),
     ("admin", "agent.a"),
     ("b", "agent.b"),
+    ("m all", "agent.a"),
     ("a too", "hooks"),
     ("b", "news"),
     ("m all", "machine.m"),

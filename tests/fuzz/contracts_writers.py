@@ -42,8 +42,9 @@ STEP_US = 1_000_000
 
 agents = st.sampled_from(sorted(AGENTS))
 scopes = st.sampled_from([None, (), ("hooks",), ("news",), ("hooks", "news")])
-sizes, lives = st.sampled_from([2, 700, 2_000]), st.none() | st.integers(1, 4)
+sizes, lives = st.sampled_from([2, 700, 2_000]), st.sampled_from([1, 1, 3, None])
 places = st.integers(0, 20)
+slugs = st.sampled_from(["agent.a", "agent.b", "machine.m"]) | st.sampled_from(INBOXES)
 
 
 class Writers(RuleBasedStateMachine):
@@ -95,19 +96,21 @@ class Writers(RuleBasedStateMachine):
         return visible
 
     @initialize(
-        hooks=st.integers(0, 4), senders=st.lists(st.none() | agents, max_size=3), topics=st.integers(0, 3)
+        hooks=st.integers(1, 3),
+        senders=st.lists(st.none() | agents, min_size=1, max_size=3),
+        ttls=st.lists(lives, max_size=3),
     )
-    def begin_with_some_mail(self, hooks: int, senders: list[str | None], topics: int) -> None:
+    def begin_with_some_mail(self, hooks: int, senders: list[str | None], ttls: list[int | None]) -> None:
         """Everybody listens to everything, and has heard of something."""
         for name in AGENTS:
             self.place_a_beacon(name, "one", (), (), 1.0)
-        if hooks:
-            self.hook(["push"] * hooks, 2)
+        self.hook(["push"] * hooks, 2)
         for sender in senders:
-            self.broadcast(sender, "m", 2)
+            self.broadcast(sender, "m", 2, False)
             self.tell(sender, "a", 2)
-        for _ in range(topics):
-            self.publish("c", "commons", "note", 2, 0.5, None)
+        for ttl in ttls:
+            self.publish("c", "commons", "note", 2, 0.5, ttl)
+            self.publish("c", ["a", "b"], "note", 2, 0.5, ttl)
         self.route()
 
     # -- what is written ----------------------------------------------------------------------------------
@@ -155,8 +158,14 @@ class Writers(RuleBasedStateMachine):
         message = self._written(sent.id, sender, size)
         self.house.send(message, [to])
 
-    @rule(sender=st.none() | agents, machine=st.sampled_from(MACHINES), size=sizes)
-    def broadcast(self, sender: str | None, machine: str, size: int) -> None:
+    @rule(
+        sender=st.none() | agents,
+        machine=st.sampled_from(MACHINES),
+        size=sizes,
+        erased=st.sampled_from([False, False, True]),
+    )
+    def broadcast(self, sender: str | None, machine: str, size: int, erased: bool) -> None:
+        """`erased`: by the administrator, before the router comes to it."""
         others = [name for name in self.house.on(machine) if name != sender]
         to = [name for name in others if name not in self.house.left]
         if not to:
@@ -168,6 +177,8 @@ class Writers(RuleBasedStateMachine):
         assert [one.agent_id for one in sent.skipped] == [name for name in others if name not in to]
         message = self._written(sent.id, sender, size)
         self.house.broadcast(message, machine, to)
+        if erased:
+            self.erase(f"machine.{machine}", 0)
 
     def _send(self, sender: str | None, size: int, **fields: Any) -> Any:
         fields |= {"key": b"%d" % len(self.house.log)}
@@ -245,18 +256,22 @@ class Writers(RuleBasedStateMachine):
             self.house.left.add(agent)
 
     # -- what is tidied up --------------------------------------------------------------------------------
-    @rule(slug=st.sampled_from(INBOXES), most=st.none() | st.integers(1, 8))
-    def set_retention(self, slug: str, most: int | None) -> None:
+    @rule(slug=slugs, most=st.none() | st.integers(1, 8), swept=st.booleans())
+    def set_retention(self, slug: str, most: int | None, swept: bool) -> None:
         self.scene.do(self.scene.retain, slug, most)
         self.house.boxes[slug].most = most
         self.house.boxes[slug].trim()
+        if swept:
+            self.sweep()
 
-    @rule(slug=st.sampled_from(INBOXES))
-    def purge(self, slug: str) -> None:
+    @rule(slug=slugs, swept=st.booleans())
+    def purge(self, slug: str, swept: bool) -> None:
         self.scene.do(self.scene.purge, slug)
         self.house.boxes[slug].purge()
+        if swept:
+            self.sweep()
 
-    @rule(slug=st.sampled_from(INBOXES), which=places)
+    @rule(slug=slugs, which=places)
     def erase(self, slug: str, which: int) -> None:
         box = self.house.boxes[slug]
         kept = sorted(box.rows)
@@ -264,7 +279,7 @@ class Writers(RuleBasedStateMachine):
             with pytest.raises(Refusal):
                 self.scene.do(self.scene.erase, slug, which)
             return
-        seq = kept[which % len(kept)]
+        seq = kept[-1 - which % len(kept)]
         self.scene.do(self.scene.erase, slug, seq)
         message = box.message(seq)
         if message.home is box:

@@ -223,9 +223,9 @@ class ContractsMachine(Pagers):
         mine.sort(key=lambda one: one.id, reverse=True)
         lines: list[Any] = []
         before = None
-        while some := self.scene.do(self.scene.sent, agent, before, limit):
-            lines += some
-            before = some[-1].id
+        for _ in range(len(mine) + 1):
+            lines += self.scene.do(self.scene.sent, agent, before, limit)
+            before = lines[-1].id if lines else None
         assert [(line.id, line.sent_at) for line in lines] == [(one.id, one.sent_at) for one in mine]
         for line, one in zip(lines, mine, strict=True):
             assert [name for name, _ in line.recipients] == sorted(one.receipts)
@@ -252,7 +252,7 @@ class ContractsMachine(Pagers):
     @invariant()
     def all_that_is_stored_is_as_the_model_has_it(self) -> None:
         """So nobody else's inbox has changed either."""
-        addressed = [one for one in self.house.log if one.receipts]
+        addressed = [one for one in self.house.log if one.had_receipts]
         stored = self.scene.do(self.scene.stored, INBOXES, sorted(AGENTS), [one.n for one in addressed])
         expected: dict[str, Any] = {}
         for slug, box in self.house.boxes.items():
@@ -289,7 +289,7 @@ def test_whatever_readers_do_every_contract_keeps_its_promise(
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=machine_runs if kind == "memory" else machine_runs // 4,
+            max_examples=machine_runs if kind == "memory" else machine_runs // 3,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -35,11 +35,14 @@ ROUNDS_OF_AN_AGENT = 5
 ROUNDS_OF_A_SERVER_KILL = 2
 MESSAGES_OF_A_ROUND = 20
 
-SECONDS_OF_A_ROUND = 6.0
-"""Far more than one takes, its kills and starts included."""
+SECONDS_OF_A_ROUND = 15.0
+"""Far more than the two or three that one takes, its kills and starts included."""
 
 UNDER_FIRE = 0.8
 """The part of all answers within which kills are drawn: nearly everything that is sent and acknowledged."""
+
+ALL_SURE = 10
+"""From so many rounds on, kills must have come to both; with fewer, none may be drawn for the server."""
 
 SENT_PAGE = 100
 
@@ -99,7 +102,7 @@ def test_agents_hear_of_everything_once_through_kills_of_themselves_and_of_the_s
         answers = quota * len(names) * (2 + BROADCASTS * (len(names) - 2))
         kills = draw(rng, kill_rounds // ROUNDS_OF_A_SERVER_KILL, kill_rounds, int(answers * UNDER_FIRE))
         began = monotonic()
-        trio.run(play, crew, kills, deaths, SECONDS_OF_A_ROUND * max(kill_rounds, 10))
+        trio.run(play, crew, kills, deaths, SECONDS_OF_A_ROUND * max(kill_rounds, ALL_SURE))
         seconds = monotonic() - began
         check_what_senders_are_shown(server, crew, names)
         assert server.stop() == 0
@@ -116,8 +119,8 @@ def test_agents_hear_of_everything_once_through_kills_of_themselves_and_of_the_s
     for name, n in sorted(figures.items()):
         print(f"{name}: {n}")
     print(f"{len(names)} agents, {seconds:.1f} s")
-    assert figures["kills of the server"] > 0
-    assert figures["kills of an agent"] > 0
+    if kill_rounds >= ALL_SURE:
+        assert min(figures["kills of the server"], figures["kills of an agent"]) > 0
 
 
 async def play(crew: Crew, kills: list[Kill], deaths: "Deaths", seconds: float) -> None:

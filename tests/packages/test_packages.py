@@ -7,9 +7,9 @@ that one: some of them here, all of them in `make soak` (`--whole-wheel`).
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,8 @@ INSTALL_SECONDS = 180
 """For one installation, with everything to be fetched on a slow line."""
 LIVE_SECONDS = 120
 WHOLE_LIVE_SECONDS = 1800
+
+PAGE = ROOT / "docs" / "install.md"
 
 TRIED = (
     "tests/live/test_dedupe.py",
@@ -51,11 +53,28 @@ def sdist(tree: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with nothing but the wheel and what it depends on, installed by pip."""
-    environment = tmp_path_factory.mktemp("installed") / "env"
-    venv.create(environment)
-    run(sys.executable, "-m", "pip", "--python", environment, "install", "-q", "--no-compile", wheel)
-    return environment
+    """An environment with nothing but the wheel and what it depends on, made as the page says for pip."""
+    folder = tmp_path_factory.mktemp("installed")
+    follow_the_page("pip", wheel, folder, PIP_NO_COMPILE="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
+    return folder / "opt" / "postroom"
+
+
+def follow_the_page(how: str, wheel: Path, folder: Path, **environment: str) -> None:
+    """Run what `docs/install.md` says for an installer, with the wheel in the directory; check what it prints there.
+
+    `/opt` is a directory in `folder`, as are the places where installers put programs.
+    """
+    shutil.copy2(wheel, folder)
+    [block] = re.findall(rf"<!-- install: {how} -->\n```console\n(.*?)```", PAGE.read_text(), re.S)
+    script = "".join(line[2:] + "\n" for line in block.splitlines() if line.startswith("$ "))
+    said = [line for line in block.splitlines() if not line.startswith("$ ")]
+    tools = f"{folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    (folder / "bin").mkdir()
+    printed = run(
+        "bash", "-ec", script.replace("/opt/", f"{folder}/opt/"), cwd=folder, PATH=tools, **environment
+    )
+    version = wheel.name.split("-")[1]
+    assert printed.splitlines()[-len(said) :] == [line.replace("1.0.0", version) for line in said]
 
 
 def run(*words: str | Path, cwd: Path = Path("/"), **more: str) -> str:
@@ -176,6 +195,16 @@ def test_the_installed_package_passes_the_live_tests(
     assert int(passed[1]) > 50
 
 
+def test_a_program_that_embeds_it_keeps_its_own_module_names(installed: Path, tmp_path: Path) -> None:
+    for name in ("web", "actors", "storage"):
+        (tmp_path / f"{name}.py").write_text(f"MINE = {name!r}\n")
+    page = (ROOT / "docs" / "embedding.md").read_text()
+    [program] = re.findall(r"<!-- program: shop.py -->\n```python\n(.*?)```", page, re.S)
+    (tmp_path / "shop.py").write_text(f"import web, actors, storage\n{program}print(web.MINE)\n")
+    printed = run(installed / "bin" / "python", "shop.py", cwd=tmp_path)
+    assert printed.splitlines()[-2:] == ["again: 1 True", "web"]
+
+
 def test_uv_makes_a_tool_of_the_source_package(sdist: Path, tmp_path: Path) -> None:
     """With the build in an environment of its own, as everybody has it who installs from source."""
     bin_dir = tmp_path / "bin"
@@ -184,10 +213,31 @@ def test_uv_makes_a_tool_of_the_source_package(sdist: Path, tmp_path: Path) -> N
     assert run(bin_dir / "postroom", "--version") == "postroom, version 0.1.dev0\n"
 
 
-def test_pipx_installs_the_wheel_with_its_manual(wheel: Path, tmp_path: Path) -> None:
-    pipx = Path(sys.executable).with_name("pipx")
-    homes = {f"PIPX_{name}": str(tmp_path / name) for name in ("HOME", "BIN_DIR", "MAN_DIR")}
-    run(pipx, "install", "--backend", "uv", wheel, PATH=f"{pipx.parent}:{os.environ['PATH']}", **homes)
-    settings = json.loads(run(tmp_path / "BIN_DIR" / "postroom", "config", "--json"))
+@pytest.mark.parametrize(
+    ("how", "places"),
+    [
+        ("pipx", {"PIPX_HOME": "home", "PIPX_BIN_DIR": "bin", "PIPX_MAN_DIR": "man"}),
+        ("uv", {"UV_TOOL_DIR": "home", "UV_TOOL_BIN_DIR": "bin"}),
+    ],
+)
+def test_installers_of_programs_take_the_wheel_as_the_page_says(
+    wheel: Path, tmp_path: Path, how: str, places: dict[str, str]
+) -> None:
+    environment = {name: str(tmp_path / place) for name, place in places.items()}
+    follow_the_page(how, wheel, tmp_path, PIPX_DEFAULT_BACKEND="uv", **environment)
+    settings = json.loads(run(tmp_path / "bin" / "postroom", "config", "--json"))
     assert settings["settings"]
-    assert (tmp_path / "MAN_DIR" / "man1" / "postroom.1").exists()
+    assert how == "uv" or (tmp_path / "man" / "man1" / "postroom.1").exists()
+
+
+def test_the_page_installs_where_the_units_look() -> None:
+    page, units = PAGE.read_text(), ROOT / "deploy"
+    service = (units / "postroom.service").read_text()
+    for name in re.findall(r"deploy/[\w.]+", page):
+        assert (ROOT / name).is_file(), name
+    for told in ("/opt/postroom/bin/postroom", "/var/lib/postroom", "/etc/postroom.env"):
+        assert told in page
+        assert told in service
+    user = re.search(r"useradd .* (\w+)$", page, re.M)
+    assert user is not None
+    assert f"User={user[1]}\nGroup={user[1]}\n" in service

@@ -48,6 +48,7 @@ BESIDE_THE_TABLES = {
     "GET /healthz",
     "GET /readyz",
     "GET /openapi.json",
+    "GET /metrics",
 }
 """Routes that the front answers without a table of routes."""
 

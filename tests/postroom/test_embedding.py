@@ -206,18 +206,38 @@ async def test_a_start_that_is_cancelled_leaves_nothing_behind(
         assert await count(tmp_path) == 0
 
 
-async def test_waits_of_others_end_with_the_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asleep", [True, False], ids=["asleep", "on its way"])
+async def test_a_wait_of_another_task_ends_with_the_server(tmp_path: Path, asleep: bool) -> None:
     ended: list[dict[str, Any]] = []
+    begun = trio.Event()
     with trio.fail_after(SECONDS):
         async with trio.open_nursery() as nursery, postroom.open(config(tmp_path), http=False) as server:
 
             async def wait() -> None:
+                begun.set()
                 ended.append(await server.wait("demo", after=0, timeout_seconds=60))
 
-            for _ in range(3):
-                nursery.start_soon(wait)
-            await trio.testing.wait_all_tasks_blocked()
-    assert [seqs(page) for page in ended] == [[], [], []]
+            nursery.start_soon(wait)
+            await begun.wait()
+            if asleep:
+                await trio.testing.wait_all_tasks_blocked(0.1)
+    assert [seqs(page) for page in ended] == [[]]
+
+
+async def test_a_call_that_is_under_way_at_the_end_is_finished(tmp_path: Path) -> None:
+    done: list[postroom.Appended] = []
+    begun = trio.Event()
+    with trio.fail_after(SECONDS):
+        async with trio.open_nursery() as nursery, postroom.open(config(tmp_path), http=False) as server:
+
+            async def append() -> None:
+                begun.set()
+                done.append(await server.append("demo", bytes(1_000_000)))  # five transactions
+
+            nursery.start_soon(append)
+            await begun.wait()
+        assert [appended.seq for appended in done] == [1]
+        assert await count(tmp_path) == 1
 
 
 class RouterFailed(Exception):
@@ -240,15 +260,17 @@ async def test_when_the_server_fails_the_block_is_cancelled_and_told(
         async with postroom.open(config(tmp_path)) as server:
             await server.append("demo", b"")
             fails.set()
+            patience = trio.move_on_after(SECONDS / 2)
             try:
-                await trio.sleep_forever()
+                with patience:
+                    await trio.sleep_forever()
             finally:
-                told.append("cancelled")
+                told.append("in time" if not patience.cancelled_caught else "never")
 
     monkeypatch.setattr(Router, "run", run)
     with trio.fail_after(SECONDS), pytest.raises(postroom.ServerFailed) as failed:
         await block()
-    assert told == ["cancelled"]
+    assert told == ["in time"]
     cause = failed.value.__cause__
     assert isinstance(cause, BaseExceptionGroup)
     assert cause.subgroup(RouterFailed) is not None

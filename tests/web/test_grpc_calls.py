@@ -40,6 +40,7 @@ async def test_a_page_arrives_with_its_json_byte_for_byte() -> None:
             has_more=True,
         )
         reply = await stack.call()
+        assert stack.calls.counts == {"OK": 1}
     assert reply.message == PullInboxResponse(
         items=[
             Item(
@@ -116,6 +117,7 @@ async def test_a_revoked_token_is_refused_on_the_next_call() -> None:
         assert (await stack.call(metadata=stack.credentials(token))).code == "OK"
         await stack.world.tokens.revoke(record.token_id)
         assert (await stack.call(metadata=stack.credentials(token))).code == "UNAUTHENTICATED"
+        assert stack.calls.counts == {"OK": 1, "UNAUTHENTICATED": 1}
 
 
 async def test_wrong_tokens_are_limited_by_address_and_a_valid_one_never_is() -> None:
@@ -169,6 +171,7 @@ async def test_a_bug_is_logged_once_and_told_without_a_word_of_it() -> None:
         stack.pulling.error = RuntimeError("a secret in /srv/data")
         with capture_logs() as lines:
             reply = await stack.call()
+        assert len(reply.trailers.pop("postroom-request-id")) == 16
         assert reply == Reply(
             "INTERNAL",
             None,

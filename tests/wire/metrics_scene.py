@@ -36,6 +36,7 @@ class MetricsScene:
         self.store = store
         self.calls = CallFigures()
         self.stack = stack
+        self.gate = trio.Event()  # what a test may hold the store up with; open at the end
         self.admin: list[tuple[str, str]] = []
         self.agent: list[tuple[str, str]] = []
         self.keeper = Housekeeper(
@@ -78,10 +79,10 @@ class MetricsScene:
         async with self.served.connect() as client:
             return await client.request(method, target, self.agent, body)
 
-    async def post(self, slug: str = "plain") -> Reply:
+    async def post(self, slug: str = "plain", body: bytes = b"{}") -> Reply:
         """Send an unsigned message."""
         async with self.served.connect() as client:
-            return await client.request("POST", f"/in/{slug}", body=b"{}")
+            return await client.request("POST", f"/in/{slug}", body=body)
 
     async def keep_open(self) -> Client:
         """Open a connection that stays open until the end of the test."""

@@ -22,6 +22,7 @@ from grpclib.protocol import Stream as H2Stream
 from grpclib.server import Handler, Stream
 from h2.exceptions import H2Error
 
+from web import request_ids
 from web.errors import ApiError
 from web.faults import as_api_error
 from web.figures import CallFigures
@@ -38,6 +39,8 @@ USED = frozenset(
 
 TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
 UNIT_SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+
+REQUEST_ID_KEY = request_ids.ANSWER_HEADER.decode()
 
 log = structlog.get_logger("postroom.grpc")
 
@@ -113,12 +116,15 @@ def call_handler(methods: dict[str, Method]) -> CallHandler:
 async def guarded(figures: CallFigures, path: str, function: Function, stream: Stream[Any, Any]) -> None:
     """Answer one call: run the method, and tell the client what it raises, if it is still there."""
     ended = Status.CANCELLED  # the client has gone, unless there is something to tell it
+    request_id = request_ids.begin((), trusted=False)
     try:
         refusal = await _refusal(path, function, stream, bound(stream))
         ended = Status.OK if refusal is None else refusal.status
         if refusal is not None:
             await stream.send_trailing_metadata(
-                status=refusal.status, status_message=refusal.message, metadata=refusal.metadata
+                status=refusal.status,
+                status_message=refusal.message,
+                metadata=(*refusal.metadata, (REQUEST_ID_KEY, request_id)),
             )
     except H2Error:
         raise asyncio.CancelledError from None  # the stream is closed: as grpclib has it when the client has gone

@@ -4,7 +4,7 @@ import re
 
 from web.errors import invalid
 
-_WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_WRITTEN = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z]*)")
 
 DURATIONS = {
     "": 1,

@@ -102,7 +102,7 @@ def test_nothing_in_a_message_becomes_a_command(headers: list[tuple[str, str]], 
         text = text.partition("|")[2]
     told = words(text)
     assert told[:3] == ["-X", "POST", URL]
-    options = [word for word in told[3::2]]
+    options = told[3::2]
     assert set(options) <= {"-H", "--data-binary", "--data-raw"}
     if options and options[-1].startswith("--data") and told[-1] != "@-":
         assert told[-1].encode() == body

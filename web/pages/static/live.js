@@ -10,6 +10,7 @@ import { announce, bytes, localTime, thousands, visible } from "./text.js";
 
 const KEPT = 200;
 const DRAW_MS = 250;
+const FEW = 5;
 const RETRY_MS = [2_000, 5_000, 15_000, 30_000];
 
 const live = document.getElementById("live");
@@ -159,10 +160,14 @@ function start() {
       const row = entry.gap === undefined ? rowOf(JSON.parse(entry.text)) : gapOf(entry.gap);
       if (row) rows.push(row);
     }
+    // A colour that fades is a frame of work for each of its steps: not for a crowd.
+    if (rows.length <= FEW) for (const row of rows) row.classList.add("new");
     rows.reverse();
     list.prepend(...rows);
     while (list.children.length > KEPT) list.lastElementChild.remove();
-    document.getElementById("nothing").hidden = list.children.length > 0;
+    const isEmpty = list.children.length === 0;
+    document.getElementById("nothing").hidden = !isEmpty;
+    list.toggleAttribute("data-empty", isEmpty);
     if (entries.length === 1 && rows.length) announce("1 new message");
     else if (rows.length) announce(`${rows.length + missed} new messages`);
   }
@@ -172,7 +177,6 @@ function start() {
     const row = rowTemplate.content.firstElementChild.cloneNode(true);
     const of = (name) => row.querySelector(`[data-of=${name}]`);
     row.dataset.seq = message.seq;
-    row.classList.add("new");
     of("link").href = `/ui/inboxes/${encodeURIComponent(slug)}/messages/${message.seq}`;
     of("seq").textContent = message.seq;
     of("time").dateTime = of("time").title = message.received_at;
