@@ -1,8 +1,9 @@
 """How long each part of the suite may take, in seconds of test time, on two cores.
 
 The key is the first directory below `tests/` (or `house` for the modules beside this one). A budget is a
-promise to whoever waits for the suite: about three times what the part takes, in two processes, on a quiet machine, so that
-only a real regression exceeds it. Raise one knowingly, with the reason in the commit.
+promise to whoever waits for the suite: about three times what the part takes on a quiet machine, where two
+processes share the tests, so that only a real regression exceeds it. Raise one knowingly, with the reason in
+the commit.
 """
 
 BUDGETS_SECONDS: dict[str, float] = {

@@ -40,6 +40,11 @@ class Pagers(Writers):
         super().__init__()
         self.pagers = [Pager(token, slug) for token, slug in PAGERS]
 
+    def begun(self) -> None:
+        """Have everybody somewhere in the middle."""
+        for pager in self.pagers:
+            self._page(pager, 1, (), None, None)
+
     @rule(
         which=st.sets(st.integers(0, len(PAGERS) - 1), min_size=1),
         limit=limits,

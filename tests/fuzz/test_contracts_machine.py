@@ -290,7 +290,7 @@ def test_whatever_readers_do_every_contract_keeps_its_promise(
         Machine,
         settings=settings(
             max_examples=machine_runs if kind == "memory" else machine_runs // 3,
-            stateful_step_count=40,
+            stateful_step_count=50,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
