@@ -116,6 +116,8 @@ OK, CREATED, GONE, PARTIAL = Cell(200), Cell(201), Cell(204), Cell(206)
 STRANGER = Cell(401, "unauthenticated")
 FORBIDDEN = Cell(403, "permission_denied")
 HIDDEN = Cell(404, "not_found")
+NOT_INDEXED = Cell(409, "conflict")
+"""Search is off for the inbox: told to whoever reads it alone."""
 
 
 class Route(NamedTuple):
@@ -147,6 +149,7 @@ ROUTES = (
     Route("GET", "/inboxes/{slug}/messages/1", OK, None),
     Route("GET", "/inboxes/{slug}/messages/1/raw", OK, None),
     Route("HEAD", "/inboxes/{slug}/messages/1/raw", OK, None),
+    Route("GET", "/inboxes/{slug}/search?q=a", NOT_INDEXED, None),
     Route("GET", "/inboxes/{slug}/wait?after=0", OK, None),
     Route("HEAD", "/inboxes/{slug}/stream", OK, None),
     Route("GET", "/inboxes/{slug}/stream?after=0", OK, None),
@@ -201,7 +204,7 @@ def expected(route: Route, caller: str) -> Cell:
         return route.bound
     if route.agents is not None:
         return route.agents
-    return HIDDEN if caller == "another inbox's agent" else OK
+    return HIDDEN if caller == "another inbox's agent" else route.admin
 
 
 def answer_of(client: Api, route: Route, path: str) -> httpx.Response:
