@@ -106,14 +106,14 @@ class Writers(RuleBasedStateMachine):
     ) -> None:
         """Some listen to everything, and have heard of something."""
         for name in sorted(listening):
-            self.place_a_beacon(name, "one", (), (), 1.0)
-        self.hook(["push"] * hooks, 2)
+            self.place_a_beacon(name, "one", (), (), 1.0, False)
+        self.hook(["push"] * hooks, 2, False)
         for sender in senders:
-            self.broadcast(sender, "m", 2, False)
+            self.broadcast(sender, "m", 2, "nothing")
             self.tell(sender, "a", 2)
         for ttl in ttls:
-            self.publish("c", "commons", "note", 2, 0.5, ttl)
-            self.publish("c", ["a", "b"], "note", 2, 0.5, ttl)
+            self.publish("c", "commons", "note", 2, 0.5, ttl, False)
+            self.publish("c", ["a", "b"], "note", 2, 0.5, ttl, False)
         self.route()
         self.begun()
 
@@ -121,11 +121,17 @@ class Writers(RuleBasedStateMachine):
         """Do what is to be done first."""
 
     # -- what is written ----------------------------------------------------------------------------------
-    @rule(kinds=st.lists(st.sampled_from(["push", "ping"]), min_size=1, max_size=4), size=sizes)
-    def hook(self, kinds: list[str], size: int) -> None:
+    @rule(
+        kinds=st.lists(st.sampled_from(["push", "ping"]), min_size=1, max_size=4),
+        size=sizes,
+        routed=st.booleans(),
+    )
+    def hook(self, kinds: list[str], size: int, routed: bool) -> None:
         for kind in kinds:
             id = self.scene.do(self.scene.hook, "hooks", kind, size)
             self.house.at_home(self.house.message(id, kind, size=size), "hooks")
+        if routed:
+            self.route()
 
     @rule(
         sender=agents,
@@ -134,9 +140,17 @@ class Writers(RuleBasedStateMachine):
         size=sizes,
         salience=st.sampled_from([0.0, 0.5, 1.0]),
         ttl=lives,
+        routed=st.booleans(),
     )
     def publish(
-        self, sender: str, to: str | list[str], kind: str, size: int, salience: float, ttl: int | None
+        self,
+        sender: str,
+        to: str | list[str],
+        kind: str,
+        size: int,
+        salience: float,
+        ttl: int | None,
+        routed: bool,
     ) -> None:
         expires_at = None if ttl is None else self.house.now + ttl * STEP_US
         where = {"to_inbox": to} if isinstance(to, str) else {"to_agents": tuple(to)}
@@ -152,6 +166,8 @@ class Writers(RuleBasedStateMachine):
             self.house.at_home(message, to)
         else:
             self.house.send(message, to)
+        if routed:
+            self.route()
 
     @rule(sender=st.none() | agents, to=agents, size=sizes)
     def tell(self, sender: str | None, to: str, size: int) -> None:
@@ -169,9 +185,9 @@ class Writers(RuleBasedStateMachine):
         sender=st.none() | agents,
         machine=st.sampled_from(MACHINES),
         size=sizes,
-        erased=st.sampled_from([False, False, True]),
+        then=st.sampled_from(["erased", "routed", "routed", "nothing"]),
     )
-    def broadcast(self, sender: str | None, machine: str, size: int, erased: bool) -> None:
+    def broadcast(self, sender: str | None, machine: str, size: int, then: str) -> None:
         """`erased`: by the administrator, before the router comes to it."""
         others = [name for name in self.house.on(machine) if name != sender]
         to = [name for name in others if name not in self.house.left]
@@ -184,8 +200,10 @@ class Writers(RuleBasedStateMachine):
         assert [one.agent_id for one in sent.skipped] == [name for name in others if name not in to]
         message = self._written(sent.id, sender, size)
         self.house.broadcast(message, machine, to)
-        if erased:
+        if then == "erased":
             self.erase(f"machine.{machine}", 0)
+        elif then == "routed":
+            self.route()
 
     def _send(self, sender: str | None, size: int, **fields: Any) -> Any:
         fields |= {"key": b"%d" % len(self.house.log)}
@@ -211,16 +229,28 @@ class Writers(RuleBasedStateMachine):
         inboxes=st.sampled_from([(), ("hooks",), ("news", "commons")]),
         kinds=st.sampled_from([(), ("webhook",), ("note",)]),
         weight=st.sampled_from([0.2, 1.0]),
+        late=st.booleans(),
     )
     def place_a_beacon(
-        self, agent: str, name: str, inboxes: tuple[str, ...], kinds: tuple[str, ...], weight: float
+        self,
+        agent: str,
+        name: str,
+        inboxes: tuple[str, ...],
+        kinds: tuple[str, ...],
+        weight: float,
+        late: bool,
     ) -> None:
+        """`late`: something has just come, and is routed after that."""
+        if late:
+            self.hook(["push"], 2, False)
         wishes = {"inboxes": inboxes, "kinds": kinds, "weight": weight, "min_score": 0.68}
         visible = self.house.tokens[agent].visible
         self.scene.do(self.scene.place, agent, name, visible, **wishes)
         before = self.house.beacons.get((agent, name))
         after = len(self.house.log) if before is None else before.after
         self.house.beacons[agent, name] = Beacon(inboxes, kinds, weight, 0.68, after)
+        if late:
+            self.route()
 
     @rule(agent=agents, name=st.sampled_from(["one", "two"]))
     def remove_a_beacon(self, agent: str, name: str) -> None:

@@ -115,7 +115,7 @@ def test_figures_move_with_what_happens(watched: Api) -> None:
         value(watched, "postroom_verifications_total", verifier="github", verdict="signature mismatch") == 1
     )
     assert value(watched, "postroom_page_seconds_count") >= 1
-    assert value(watched, "postroom_wal_bytes") > 0
+    assert value(watched, "postroom_database_bytes") > 0
 
 
 def test_only_an_administrator_reads_them_at_the_server_s_address(watched: Api) -> None:

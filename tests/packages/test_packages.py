@@ -24,11 +24,13 @@ WHOLE_LIVE_SECONDS = 1800
 
 PAGE = ROOT / "docs" / "install.md"
 
+OPTIONAL = ("opentelemetry",)
+"""What a module may need that is not installed with the package: it is loaded where it is configured."""
+
 TRIED = (
-    "tests/live/test_dedupe.py",
     "tests/live/test_messages.py",
     "tests/live/test_grpc.py::test_a_client_that_knows_only_reflection_drains_an_inbox",
-    "tests/live/test_streams.py::test_a_stream_resumes_after_a_restart",
+    "tests/live/test_streams.py::test_a_stream_resumes_after_a_restart[stop]",
 )
 """Live tests that touch each of the packages: the store with its migrations, actors, REST, streams, gRPC."""
 
@@ -168,7 +170,10 @@ def test_every_module_of_the_installed_package_can_be_imported(installed: Path) 
         "import importlib, pkgutil, postroom\n"
         "names = [m.name for m in pkgutil.walk_packages(postroom.__path__, 'postroom.')]\n"
         "for name in names:\n"
-        "    if not name.endswith('__main__'): importlib.import_module(name)\n"
+        "    if name.endswith('__main__'): continue\n"
+        "    try: importlib.import_module(name)\n"
+        "    except ModuleNotFoundError as error:\n"
+        f"        if error.name.partition('.')[0] not in {OPTIONAL}: raise\n"
         "print(len(names))\n"
     )
     assert int(run(installed / "bin" / "python", "-c", walk)) > 200

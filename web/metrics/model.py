@@ -46,7 +46,7 @@ class Family(msgspec.Struct, frozen=True):
             name, self.help, labels=self.labels
         )
         for labels, value in self.read(sources):
-            assert isinstance(value, int | float)  # noqa: S101 — as above
+            assert isinstance(value, int | float)  # noqa: S101 — the same table
             plain.add_metric(labels, value)
         return plain
 
