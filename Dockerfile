@@ -4,7 +4,8 @@
 #   docker run --read-only --tmpfs /tmp --volume postroom:/data --publish 127.0.0.1:8025:8025 postroom
 #
 # A version that is none of git's tags is given by hand: --build-arg VERSION=1.2.3
-FROM python:3.13-slim AS build
+# The Python with which the tests are run.
+FROM python:3.11-slim AS build
 ARG VERSION=""
 WORKDIR /source
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
@@ -17,7 +18,7 @@ RUN python -m venv /opt/postroom \
  && SETUPTOOLS_SCM_PRETEND_VERSION="$VERSION" /opt/postroom/bin/pip install --no-cache-dir --disable-pip-version-check . \
  && /opt/postroom/bin/pip uninstall --yes pip
 
-FROM python:3.13-slim
+FROM python:3.11-slim
 RUN useradd --system --uid 10025 --user-group --home-dir /data --shell /usr/sbin/nologin postroom \
  && install --directory --owner postroom --group postroom --mode 0700 /data
 COPY --from=build /opt/postroom /opt/postroom

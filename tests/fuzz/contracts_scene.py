@@ -33,6 +33,7 @@ from storage.sqlite import open_store
 from storage.verify import verify_file
 from tests.actors.drafts import draft
 from tests.actors.post import settled
+from tests.actors.routing import until
 from tests.actors.world import World, running
 from tests.fuzz.loop import LoopThread
 from tests.fuzz.mortal import Mortal
@@ -213,8 +214,7 @@ class Scene:
         )
         async with trio.open_nursery() as nursery:
             await nursery.start(router.run)
-            while router.routed_mid < last:
-                await trio.lowlevel.checkpoint()
+            await until(lambda: router.routed_mid >= last)
             self._mortal.dead = crash
             nursery.cancel_scope.cancel()
 

@@ -20,6 +20,7 @@ import yaml
 from postroom.config import load
 from tests.packages.building import ROOT, build, contents, copy_tree
 from tests.program import PROGRAM
+from web.params import MAX_WAIT_SECONDS
 
 TOOL_SECONDS = 60
 
@@ -179,3 +180,31 @@ def test_the_units_agree_with_each_other_and_with_the_settings() -> None:
     assert int(service["LimitNOFILE"]) > defaults.max_connections
     assert service["Type"] == "notify"
     assert unit(SERVICE)["Unit"]["Requires"] == SOCKET.name
+
+
+# -- proxies -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["nginx.conf", "Caddyfile"])
+def test_the_page_shows_the_files_that_the_tests_run(name: str) -> None:
+    text = re.sub(r"\A(#.*\n)+", "", (ROOT / "deploy" / name).read_text())
+    assert f"\n{text}```\n" in (ROOT / "docs" / "operations.md").read_text()
+
+
+def test_the_proxies_let_through_as_much_as_the_server_takes() -> None:
+    text = (ROOT / "deploy" / "nginx.conf").read_text()
+    assert f"client_max_body_size {load().max_body_bytes // 2**20}m;" in text
+    timeout = re.search(r"proxy_read_timeout (\d+)s;", text)
+    assert timeout is not None
+    assert int(timeout[1]) > MAX_WAIT_SECONDS
+
+
+def test_every_release_is_in_the_changes_and_the_newest_is_first() -> None:
+    page = (ROOT / "docs" / "changelog.md").read_text()
+    versions = re.findall(r"^## (\d+)\.(\d+)\.(\d+)", page, re.M)
+    assert versions == sorted(versions, key=lambda version: tuple(map(int, version)), reverse=True)
+    tags = subprocess.run(
+        ["git", "tag", "--list", "v*"], cwd=ROOT, capture_output=True, text=True, timeout=TOOL_SECONDS
+    )
+    for tag in tags.stdout.split():  # none where there is no repository
+        assert f"## {tag[1:]}" in page, tag

@@ -39,3 +39,30 @@ def test_the_page_tells_of_every_method_and_every_name() -> None:
             assert f"`await {name}(" in text, name
     for name in postroom.__all__:
         assert name in text or name == "Server", name
+
+
+PROGRAM_THAT_LOGS = """
+import logging, trio, postroom
+logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
+async def main():
+    async with postroom.open(postroom.configure(data_dir="data"), http=False):
+        pass
+trio.run(main)
+"""
+
+
+def test_the_server_logs_where_its_program_has_logging_go(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM_THAT_LOGS],
+        cwd=tmp_path,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_SECONDS,
+    )
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["postroom", "INFO", "ready"],
+        ["postroom", "INFO", "stopped"],
+    ]
