@@ -51,7 +51,7 @@ dist: $(VENV)/dev.stamp ## Build the wheel and the source package into dist/
 	@$(BIN)/python -m hatchling build -t sdist -t wheel
 
 man: $(VENV)/dev.stamp ## Renew docs/postroom.1 from the commands' own help
-	@$(BIN)/python -m postroom.cli.manual > build/postroom.1 && mv build/postroom.1 docs/postroom.1
+	@mkdir -p build && $(BIN)/python -m postroom.cli.manual > build/postroom.1 && mv build/postroom.1 docs/postroom.1
 
 screenshots: whole-environment ## Renew the pictures of the web page in docs/img/
 	@$(BIN)/python -m tests.browser.screenshots

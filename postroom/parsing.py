@@ -99,7 +99,7 @@ def readable_size(value: int) -> str:
 
 def seconds(low: float, high: float) -> Kind:
     """Return the kind of durations in seconds, fractions allowed."""
-    accepts = f"a number of seconds from {low:g} to {high:g}"
+    accepts = f"a number of seconds from {low:.12g} to {high:.12g}"
 
     def parse(value: Any) -> float:
         number = value

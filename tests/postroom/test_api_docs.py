@@ -112,8 +112,9 @@ async def test_an_example_calls_every_route() -> None:
     for method, path in calls():
         found = table.match(path.encode())
         route = found.route(method) if found else None
-        called.add(route)
-    assert not {f"{route.method} {route.template}" for route in table.routes if route not in called}
+        if route is not None:
+            called.add(f"{route.method} {route.template}")
+    assert {f"{route.method} {route.template}" for route in table.routes} <= called
 
 
 def test_the_page_lists_every_error_code_with_its_status() -> None:
