@@ -33,6 +33,9 @@ from storage.records import INLINE_BODY_BYTES, BodyKind, Verdict
 ADMINISTRATOR = 0
 """Stands for the inbox of a sender who is no agent, where requests are remembered: no inbox has this id."""
 
+INBOX_ID_BYTES = 8
+"""Of an inbox's number, behind the hash of a request to it."""
+
 ALIVE_NAMED = 100
 """Agents that are named to somebody whose message could not be sent."""
 
@@ -72,7 +75,7 @@ class SentTo(msgspec.Struct, frozen=True):
 
 
 class Earlier(msgspec.Struct, frozen=True):
-    """Look up what a request was answered with. Raises `Refusal("conflict")`."""
+    """Look up what a request was answered with. Without the recipient's life in `once`, any life of it will do."""
 
     once: Once
     lane: Lane = Lane.ANSWERS
@@ -81,8 +84,13 @@ class Earlier(msgspec.Struct, frozen=True):
 
     def run(self, tx: Tx) -> Appended | Refusal | None:
         """Return the answer, None when there is none that still counts."""
-        sent = tx.sent(self.once.sender, self.once.key)
-        return None if sent is None else append.repeated(self.once, sent, tx.now())
+        once = self.once
+        sent = tx.sent(once.sender, once.key)
+        if sent is None:
+            return None
+        if sent.request.startswith(once.request):
+            once = msgspec.structs.replace(once, request=sent.request)
+        return append.repeated(once, sent, tx.now())
 
 
 class Sending:
@@ -113,35 +121,35 @@ class Sending:
                 "payload_too_large", f"A payload has at most {INLINE_BODY_BYTES:,} bytes.", "payload"
             )
         machine = self._machine(sender, letter)
-        once = None
-        if letter.key is not None:
-            whose = ADMINISTRATOR if sender is None else sender.inbox_id
-            once = Once(whose, letter.key, letter.request)
         if letter.to_agent is None:
             to = Broadcast(
                 machine.name, None if sender is None else sender.agent_id, self._options.route_recipients
             )
             draft = _draft(sender, letter, broadcast(), to)
-            appended = await self._append(machine.inbox_id, Append(draft, ticket=letter.ticket, once=once))
+            appended = await self._append(machine.inbox_id, draft, sender, letter)
             return SentTo(appended.id, appended.recipients, appended.skipped, appended.duplicate)
         try:
             agent = self._recipient(sender, letter.to_agent, machine, letter)
         except Refusal:
+            there = self._agents.get(letter.to_agent)
+            once = _once(sender, letter, None if there is None else there.inbox_id)
             earlier = None if once is None else await self._log.commit(Earlier(once))
             if earlier is None:
                 raise
             if isinstance(earlier, Refusal):
                 raise earlier from None
             return SentTo(earlier.id, (letter.to_agent,), (), duplicate=True)
-        draft = _draft(sender, letter, direct())
-        appended = await self._append(agent.inbox_id, Append(draft, ticket=letter.ticket, once=once))
+        appended = await self._append(agent.inbox_id, _draft(sender, letter, direct()), sender, letter)
         return SentTo(appended.id, (agent.agent_id,), (), appended.duplicate)
 
     async def say(self, agent: AgentRecord, letter: Letter) -> None:
         """Put a message of the server itself into an agent's inbox. Raises as `Registry.ask`, and `InboxGone`."""
         await self._registry.ask(agent.inbox_id, Append(_draft(None, letter, direct())))
 
-    async def _append(self, inbox_id: int, command: Append) -> Appended:
+    async def _append(
+        self, inbox_id: int, draft: Draft, sender: AgentRecord | None, letter: Letter
+    ) -> Appended:
+        command = Append(draft, ticket=letter.ticket, once=_once(sender, letter, inbox_id))
         try:
             appended: Appended = await self._registry.ask(inbox_id, command)
         except InboxGone:
@@ -189,6 +197,16 @@ class Sending:
         alive = [agent.agent_id for agent in others if self._roster.state(agent) in ALIVE]
         near = _near(name, [agent.agent_id for agent in others if agent.agent_id != name])
         return Refusal("not_found", message, "to_agent", {"alive": alive[:ALIVE_NAMED], "near": near})
+
+
+def _once(sender: AgentRecord | None, letter: Letter, inbox_id: int | None) -> Once | None:
+    """Return what a repeat of this request is known by: a name means who bears it now, not a later life of it. Without
+    `inbox_id` nobody bears it.
+    """
+    if letter.key is None:
+        return None
+    life = b"" if inbox_id is None else inbox_id.to_bytes(INBOX_ID_BYTES, "big")
+    return Once(ADMINISTRATOR if sender is None else sender.inbox_id, letter.key, letter.request + life)
 
 
 def _reaches(letter: Letter, machine: str) -> bool:

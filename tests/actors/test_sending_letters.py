@@ -285,6 +285,20 @@ async def test_a_request_is_the_same_also_when_its_recipient_left_meanwhile(worl
         assert (await send(world, ada, "once", to_agent="ben", key=b"k")).duplicate
 
 
+async def test_a_key_used_for_an_agent_is_no_answer_for_a_later_one_of_its_name(world_of: Running) -> None:
+    async with world_of() as world:
+        ada, ben = await world.machine("m", ("ada", "ben"))
+        await arrive(world, ben)
+        await send(world, ada, "once", to_agent="ben", key=b"k")
+        await world.mail.delete_agent("ben")
+        later = await world.agent("ben", "m")
+        for there in (False, True):
+            if there:
+                await arrive(world, later)
+            assert (await refused(world, ada, "once", to_agent="ben", key=b"k")).code == "conflict"
+        assert not (await send(world, ada, "once", to_agent="ben", key=b"l")).duplicate
+
+
 # -- what was sent -------------------------------------------------------------------------------------------------
 async def test_what_an_agent_has_sent_is_listed_newest_first_and_page_by_page(world_of: Running) -> None:
     async with world_of(routing=True) as world:
