@@ -43,9 +43,9 @@ bench-quick: environment ## The same with few rounds: a smoke test, not a measur
 	@$(BIN)/python -m tests.bench --quick $(ARGS)
 
 soak: environment ## Kill and restart the server 50 times under load; long runs of the state machines; all live tests against the installed wheel
-	@$(BIN)/python -m pytest tests/live -k kill --kill-rounds 50 $(ARGS)
-	@$(BIN)/python -m pytest tests/fuzz/test_drain_machine.py tests/fuzz/test_contracts_machine.py --machine-runs 2000 $(ARGS)
-	@$(BIN)/python -m pytest tests/packages --whole-wheel $(ARGS)
+	@$(BIN)/python -m pytest tests/live -k kill --kill-rounds 50 --timeout 0 $(ARGS)
+	@$(BIN)/python -m pytest tests/fuzz/test_drain_machine.py tests/fuzz/test_contracts_machine.py --machine-runs 2000 --timeout 0 $(ARGS)
+	@$(BIN)/python -m pytest tests/packages --whole-wheel --timeout 0 $(ARGS)
 
 dist: $(VENV)/dev.stamp ## Build the wheel and the source package into dist/
 	@$(BIN)/python -m hatchling build -t sdist -t wheel
@@ -80,9 +80,11 @@ $(VENV)/run.stamp: pyproject.toml $(GENERATED_FROM) | $(VENV)/pyvenv.cfg
 	@$(PIP) --editable .
 	@touch $@
 
+# Some hundred packages: uv, which is one of them, fetches and unpacks them side by side.
 $(VENV)/dev.stamp: pyproject.toml $(GENERATED_FROM) | $(VENV)/pyvenv.cfg
 	@echo "Installing Postroom with what its tests need"
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) uv
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp
 
 # Webhook payloads, MCP clients and the MCP conformance suite are npm packages. A wheel brings Node and npm: the suite

@@ -4,6 +4,7 @@ The time of every test (set-up and tear-down included) is added up by the first 
 the sums are printed at the end and a part that exceeds its budget fails the run. See `tests/budgets.py`.
 """
 
+import signal
 from collections import defaultdict
 from pathlib import Path
 
@@ -63,8 +64,13 @@ def part_of(path: Path) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start with nothing spent."""
+    """Start with nothing spent, and hear what ends programs: those under test inherit the signals that whoever started
+    this run had it ignore, as a shell does for what it leaves in the background.
+    """
     config.stash[_spent] = defaultdict(float)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     config.pluginmanager.register(Spending(config))
 
 

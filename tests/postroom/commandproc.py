@@ -37,7 +37,8 @@ class CommandProcess:
         )
         pipes = {"stdout": self._process.stdout, "stderr": self._process.stderr}
         self._readers = [
-            threading.Thread(target=self._read, args=(name, pipe)) for name, pipe in pipes.items()
+            threading.Thread(target=self._read, args=(name, pipe), daemon=True)
+            for name, pipe in pipes.items()
         ]
         for reader in self._readers:
             reader.start()
@@ -48,11 +49,13 @@ class CommandProcess:
     ) -> None:
         self._process.kill()
         self._process.wait(LINE_SECONDS)
-        for reader in self._readers:
-            reader.join(LINE_SECONDS)
-        for pipe in (self._process.stdout, self._process.stderr):
+        for reader, pipe in zip(self._readers, (self._process.stdout, self._process.stderr), strict=True):
             assert pipe is not None
-            pipe.close()
+            reader.join(LINE_SECONDS)
+            # A child that outlived it holds the pipe open, and closing what is being read would wait for ever.
+            assert not reader.is_alive() or kind is not None, "the command has left a child behind"
+            if not reader.is_alive():
+                pipe.close()
 
     def line(self, stream: str = "stdout") -> str:
         """Return the next line that it prints. Fails when it ends instead, or takes too long."""
