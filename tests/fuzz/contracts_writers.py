@@ -59,6 +59,7 @@ class Writers(RuleBasedStateMachine):
         self.scene = Scene(self.loop, self.kind, lambda: self.house.now)
         self.ledgers = {name: Ledger() for name in AGENTS}
         self.letters: list[tuple[str | None, dict[str, Any], bytes]] = []
+        self.for_the_dead: set[bytes] = set()
         self.scene.start()
         self.loop.run(self._found)
 
@@ -218,7 +219,12 @@ class Writers(RuleBasedStateMachine):
     @precondition(lambda self: self.letters)
     @rule(which=places)
     def send_the_same_again(self, which: int) -> None:
+        """What went to an agent that was made anew since then is not what its name means now."""
         sender, fields, id = self.letters[which % len(self.letters)]
+        if id in self.for_the_dead:
+            with pytest.raises(Refusal, match="another request"):
+                self.scene.do(self.scene.send, sender, **fields)
+            return
         again = self.scene.do(self.scene.send, sender, **fields)
         assert (again.id, again.duplicate) == (id, True)
 
@@ -336,6 +342,7 @@ class Writers(RuleBasedStateMachine):
         self.house.renew(agent)
         self.ledgers[agent] = Ledger()
         self.letters = [one for one in self.letters if one[0] != agent]
+        self.for_the_dead.update(id for _, fields, id in self.letters if fields.get("to_agent") == agent)
 
     @rule()
     def sweep(self) -> None:
