@@ -1,14 +1,14 @@
 """The administration of agents over REST: `/v1/agents[/{agent_id}]` (surface, section 7). For admin tokens.
 
-An agent is made with its private inbox and deleted with it, and with its beacons and tokens. A token for it is issued
-as every other one (`POST /v1/tokens` with `agent`).
+An agent is made with its private inbox and, if asked for, its first token, all or nothing; it is deleted with its
+inbox, beacons and tokens. Further tokens for it are issued as every other one (`POST /v1/tokens` with `agent`).
 """
 
 from functools import partial
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from actors.agents import private_slug
 from actors.service import Service
@@ -16,20 +16,32 @@ from storage.errors import SlugTaken
 from storage.mail_records import AgentRecord
 from storage.records import InboxSettings
 from web.admin import NO_CONTENT, admin_parameters, require_admin
-from web.errors import ApiError
+from web.errors import ApiError, invalid
 from web.grammar import format_time
 from web.http import Answer, Request
 from web.openapi.about import About
 from web.options import WebOptions
-from web.params import MAX_LIMIT, Limit, Name, from_json
+from web.params import MAX_LIMIT, CreateToken, Inboxes, Limit, Name, from_json
 from web.routes import Route
 
 
 class CreateAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`POST /v1/agents`."""
+    """`POST /v1/agents`. `inboxes`: slugs that the token may read, which need not exist yet, or `"all"`."""
 
     agent_id: Name
     machine: Name | None = None
+    issue_token: bool = False
+    inboxes: Inboxes = ()
+
+    def check(self) -> None:
+        """Refuse a scope without a token, and one that the token cannot have."""
+        if self.inboxes and not self.issue_token:
+            raise invalid("inboxes", "This is what the token may read: ask for one with issue_token.")
+        self.first_token().check()
+
+    def first_token(self) -> CreateToken:
+        """Return the token that is asked for, as `POST /v1/tokens` would be asked."""
+        return CreateToken(kind="agent", agent=self.agent_id, inboxes=self.inboxes)
 
 
 class ListAgents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,6 +58,13 @@ class AgentView(msgspec.Struct, frozen=True):
     inbox: str
     machine: str | None
     created_at: str
+
+
+class AgentCreated(AgentView, frozen=True, omit_defaults=True):
+    """An agent, and id and text of its token if one was asked for; the text is shown this once."""
+
+    token_id: str | UnsetType = UNSET
+    token: str | UnsetType = UNSET
 
 
 class AgentPage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -79,7 +98,7 @@ class AgentRoutes:
                 "POST",
                 "/v1/agents",
                 self.create,
-                about(CreateAgent, AgentView, 201, "conflict not_found", "create_agent"),
+                about(CreateAgent, AgentCreated, 201, "conflict not_found", "create_agent"),
             ),
             Route("GET", "/v1/agents", self.list_agents, about(ListAgents, AgentPage)),
             Route("GET", agent, self.show, about(None, AgentView, name="show_agent")),
@@ -87,17 +106,25 @@ class AgentRoutes:
         )
 
     async def create(self, request: Request) -> Answer:
-        """`POST /v1/agents`: 201 with the agent. Its inbox keeps as much as a new inbox does, and refuses nothing. A
-        machine that it is put on must exist.
+        """`POST /v1/agents`: 201 with the agent and, if asked for, its token. Its inbox keeps as much as a new inbox
+        does, and refuses nothing. A machine that it is put on must exist.
         """
         require_admin(request)
         form = from_json(CreateAgent, await request.read_body())
         settings = InboxSettings(retention=self._options.retention)
+        token, text = None, ""
+        if form.issue_token:
+            scope = form.first_token().scope()
+            token, text = self._service.tokens.draft("agent", inboxes=scope, agent=form.agent_id)
         try:
-            agent = await self._service.mail.create_agent(form.agent_id, settings, machine=form.machine)
+            agent = await self._service.mail.create_agent(
+                form.agent_id, settings, machine=form.machine, token=token
+            )
         except SlugTaken:
             raise ApiError("conflict", "An agent with this id exists already.", field="agent_id") from None
-        return Answer(201, msgspec.json.encode(agent_view(agent)))
+        issued = {} if token is None else {"token_id": token.token_id, "token": text}
+        view = AgentCreated(**msgspec.structs.asdict(agent_view(agent)), **issued)
+        return Answer(201, msgspec.json.encode(view))
 
     async def list_agents(self, request: Request) -> Answer:
         """`GET /v1/agents`: all agents, by their ids."""

@@ -8,7 +8,7 @@ import click
 from postroom.cli.program import EXIT_USAGE, Failure, Remote, confirm, remote, yes_option
 from postroom.cli.terminal import facts, print_json, safe, table, when
 from postroom.cli.token import all_option, scope_of
-from postroom.client import Client, ClientError, segment
+from postroom.client import Client, segment
 
 ROUTE = "/v1/agents"
 
@@ -48,30 +48,19 @@ def create(
     scope = scope_of(inboxes, all_inboxes)
     if no_token and scope is not None:
         raise Failure("inboxes are what the token may read: --no-token takes none.", EXIT_USAGE)
-    body = {"agent_id": agent_id} | ({} if machine is None else {"machine": machine})
+    body: dict[str, Any] = {"agent_id": agent_id} | ({} if machine is None else {"machine": machine})
+    if not no_token:
+        body |= {"issue_token": True} | ({} if scope is None else {"inboxes": scope})
     with remote.api() as api:
         answer = api.json("POST", ROUTE, body=body)
-        issued = {} if no_token else _issue(api, agent_id, scope)
     if remote.as_json:
-        print_json({**answer, **issued})
+        print_json(answer)
         return
     click.echo(f"Created the agent {safe(answer['agent_id'])}; its inbox is {safe(answer['inbox'])}.")
-    if issued:
+    if "token" in answer:
         click.echo(
-            f"\nA token of this agent, shown this once:\n  export POSTROOM_TOKEN={safe(issued['token'])}"
+            f"\nA token of this agent, shown this once:\n  export POSTROOM_TOKEN={safe(answer['token'])}"
         )
-
-
-def _issue(api: Client, agent_id: str, scope: Any) -> dict[str, Any]:
-    """Return id and text of a new token for an agent; says so when there is an agent and no token."""
-    body = {"kind": "agent", "agent": agent_id} | ({} if scope is None else {"inboxes": scope})
-    try:
-        answer = api.json("POST", "/v1/tokens", body=body)
-    except ClientError:
-        again = f"postroom token create --agent {agent_id} …"
-        click.echo(f"postroom: the agent {safe(agent_id)} was created, its token was not: {again}", err=True)
-        raise
-    return {"token_id": answer["token_id"], "token": answer["token"]}
 
 
 @agent.command("list")

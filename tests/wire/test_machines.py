@@ -1,4 +1,4 @@
-"""The administration of machines and of the tokens that act for them."""
+"""The administration of machines, of agents on them, and of the tokens that act for either."""
 
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,19 @@ REFUSED: list[tuple[str, str, dict[str, Any], tuple[int, str, str | None]]] = [
     ("POST", "/v1/machines", {}, (400, "invalid_argument", "name")),
     ("POST", "/v1/machines", {"name": "a", "agents": []}, (400, "invalid_argument", "agents")),
     ("POST", "/v1/agents", {"agent_id": "fay", "machine": "attic"}, (404, "not_found", "machine")),
+    (
+        "POST",
+        "/v1/agents",
+        {"agent_id": "fay", "machine": "attic", "issue_token": True},
+        (404, "not_found", "machine"),
+    ),
+    ("POST", "/v1/agents", {"agent_id": "fay", "inboxes": ["news"]}, (400, "invalid_argument", "inboxes")),
+    (
+        "POST",
+        "/v1/agents",
+        {"agent_id": "fay", "issue_token": True, "inboxes": ["agent.x"]},
+        (400, "invalid_argument", "inboxes"),
+    ),
     ("POST", "/v1/tokens", {"kind": "machine", "machine": "attic"}, (404, "not_found", "machine")),
     ("POST", "/v1/tokens", {"kind": "machine"}, (400, "invalid_argument", "machine")),
     ("POST", "/v1/tokens", {"kind": "agent", "machine": "box"}, (400, "invalid_argument", "machine")),
@@ -104,6 +117,24 @@ async def test_only_an_admin_administers_machines(tmp_path: Path, mock_clock: tr
                 ("DELETE", "/v1/machines/nothing"),
             ):
                 assert refused(await caller.call(method, target)) == (403, "permission_denied", None)
+
+
+async def test_an_agent_comes_with_its_first_token_or_not_at_all(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with mesh_scene(tmp_path, administering=True) as at:
+        admin = await at.admin()
+        wanted = {"agent_id": "fay", "machine": "box", "issue_token": True, "inboxes": ["news", "news"]}
+        made = (await admin.call("POST", "/v1/agents", wanted)).json
+        assert list(made) == ["agent_id", "inbox", "machine", "created_at", "token_id", "token"]
+        me = (await Caller(at.served, made["token_id"], made["token"]).call("GET", "/v1/me")).json
+        assert (me["agent"], me["kind"], me["inboxes"]) == ("fay", "agent", ["news"])
+        before = (await admin.call("GET", "/v1/tokens")).json
+        assert refused(await admin.call("POST", "/v1/agents", wanted)) == (409, "conflict", "agent_id")
+        assert [one["token_id"] for one in (await admin.call("GET", "/v1/tokens")).json["tokens"]] == [
+            one["token_id"] for one in before["tokens"]
+        ]
+        assert "token" not in (await admin.call("POST", "/v1/agents", {"agent_id": "guy"})).json
 
 
 async def test_a_token_for_a_machine_is_shown_with_what_it_reaches(

@@ -63,19 +63,17 @@ class AgentScreens:
         visit.admins_only()
         form = await visit.form()
         agent_id = form.text("agent_id")
-        wanted = {"agent_id": agent_id, "machine": form.text("machine")}
-        try:
-            await visit.call("POST", "/v1/agents", {name: value for name, value in wanted.items() if value})
-        except Exception as raised:
-            return await _list(visit, form.shown(), told(raised))
-        note: object = f"The agent {agent_id} was made."
+        wanted: dict[str, object] = {"agent_id": agent_id, "machine": form.text("machine")}
         if form.checked("issue_token"):
             inboxes = form.words("inboxes")
-            body = {"kind": "agent", "agent": agent_id, "inboxes": "all" if inboxes == ["all"] else inboxes}
-            try:
-                note = {"token": (await visit.call("POST", "/v1/tokens", body))["token"]}
-            except Exception as raised:
-                note = f"The agent {agent_id} was made, but no token: {told(raised).message}"
+            wanted |= {"issue_token": True, "inboxes": "all" if inboxes == ["all"] else inboxes}
+        try:
+            made = await visit.call(
+                "POST", "/v1/agents", {name: value for name, value in wanted.items() if value}
+            )
+        except Exception as raised:
+            return await _list(visit, form.shown(), told(raised))
+        note = {"token": made["token"]} if "token" in made else f"The agent {agent_id} was made."
         return visit.leave(_path(agent_id), note)
 
     async def create_machine(self, visit: Visit) -> Answer:
