@@ -12,7 +12,7 @@ TOOL_SECONDS = 300
 """mypy without a cache takes about 40 s on two cores; a hung tool must not hang the suite."""
 
 TESTS_THAT_SLEEP = re.compile(
-    r"\b(?:time|trio|asyncio|anyio)\.sleep(?:_until)?\("
+    r"\b(?:time|trio|asyncio|anyio)\.sleep(?:_until)?\(|\bfrom (?:time|trio|asyncio|anyio) import .*\bsleep\b"
 )  # sleep_forever only parks a task
 UNFINISHED = re.compile(r"\bTODO\b|\bFIXME\b|\bXXX\b")
 STUB = re.compile(r"raise NotImplementedError")

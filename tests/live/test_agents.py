@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -50,7 +50,6 @@ def until(look: Callable[[], list[Any]], count: int) -> list[Any]:
     ends = monotonic() + ARRIVES_SECONDS
     while len(found := look()) < count:
         assert monotonic() < ends, found
-        sleep(0.02)
     assert len(found) == count
     return found
 
