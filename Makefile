@@ -16,7 +16,7 @@ ARGS ?=
 SIDE_BY_SIDE ?= -n 2 --dist loadfile
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help run test lint bench bench-quick soak clean environment dist man screenshots test-page whole-environment
+.PHONY: help run test lint docs bench bench-quick soak clean environment dist man screenshots
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,16 +25,17 @@ run: $(VENV)/run.stamp ## Start a server on 127.0.0.1:8025 (ARGS="--bind …" fo
 	@exec $(BIN)/postroom serve $(ARGS)
 
 test: environment ## Run the whole suite, linting included (ARGS="-k name" for less)
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) --ignore tests/browser --ignore tests/packages $(ARGS)
-
-test-page: whole-environment ## The web page in a browser, and the packages: not yet part of the whole suite
-	@$(BIN)/python -m pytest tests/browser tests/packages $(ARGS)
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types and import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/dev.stamp ## Build the documentation as a site in build/docs; a warning is an error
+	@$(BIN)/python -m sphinx -b html -W --keep-going -n -q docs build/docs
+	@echo "build/docs/index.html"
 
 bench: environment ## Measure against bare servers and write bench-results.json
 	@$(BIN)/python -m tests.bench $(ARGS)
@@ -53,12 +54,10 @@ dist: $(VENV)/dev.stamp ## Build the wheel and the source package into dist/
 man: $(VENV)/dev.stamp ## Renew docs/postroom.1 from the commands' own help
 	@mkdir -p build && $(BIN)/python -m postroom.cli.manual > build/postroom.1 && mv build/postroom.1 docs/postroom.1
 
-screenshots: whole-environment ## Renew the pictures of the web page in docs/img/
+screenshots: environment ## Renew the pictures of the web page in docs/img/
 	@$(BIN)/python -m tests.browser.screenshots
 
-environment: $(VENV)/dev.stamp tests/node_modules/.stamp build/curl.stamp
-
-whole-environment: environment build/proxies.stamp build/chromium.stamp
+environment: $(VENV)/dev.stamp tests/node_modules/.stamp build/curl.stamp build/proxies.stamp build/chromium.stamp
 
 clean: ## Remove what make has installed (not the data)
 	rm -rf $(VENV) tests/node_modules build
@@ -95,10 +94,11 @@ tests/node_modules/.stamp: tests/package.json tests/package-lock.json tests/.npm
 	  "$$node/bin/node" "$$node/lib/node_modules/npm/bin/npm-cli.js" --prefix tests ci --silent
 	@touch $@
 
-# The examples of the documentation are curl commands, and a test runs them.
+# The examples of the documentation are commands for a shell, and tests run them.
 build/curl.stamp:
-	@command -v curl >/dev/null || { echo "Installing curl"; $(ROOT) apt-get update -qq; \
-	  $(ROOT) apt-get install -qq -y curl >/dev/null; } || { echo "Please install curl." >&2; exit 1; }
+	@missing=; for name in curl jq openssl; do command -v $$name >/dev/null || missing="$$missing $$name"; done; \
+	  [ -z "$$missing" ] || { echo "Installing$$missing"; $(ROOT) apt-get update -qq; \
+	  $(ROOT) apt-get install -qq -y $$missing >/dev/null; } || { echo "Please install$$missing." >&2; exit 1; }
 	@mkdir -p build && touch $@
 
 # The web page is tested in Chromium, as Debian has it. Without fonts it would draw boxes.
@@ -109,11 +109,12 @@ build/chromium.stamp:
 	  || { echo "Please install Chromium." >&2; exit 1; }
 	@mkdir -p build && touch $@
 
-# nginx and Caddy as Debian has them, unpacked and not installed: they are started by tests, and by nothing else.
+# nginx and Caddy as Debian has them, unpacked and not installed: they are started by tests, and by nothing else. Where
+# one is not to be had, its tests are skipped.
 build/proxies.stamp:
 	@mkdir -p build/proxies
-	@if command -v apt-get >/dev/null; then echo "Fetching nginx and Caddy"; \
-	  cd build/proxies; apt-get download -qq nginx caddy 2>/dev/null || { $(ROOT) apt-get update -qq; \
-	  apt-get download -qq nginx caddy 2>/dev/null; }; for package in *.deb; do dpkg-deb -x "$$package" .; done; \
-	  rm -f ./*.deb; fi
+	@if command -v apt-get >/dev/null; then echo "Fetching nginx and Caddy"; cd build/proxies; \
+	  apt-get download -qq nginx caddy 2>/dev/null || { $(ROOT) apt-get update -qq || true; \
+	  for name in nginx caddy; do apt-get download -qq "$$name" 2>/dev/null || echo "There is no $$name."; done; }; \
+	  for package in *.deb; do [ ! -e "$$package" ] || dpkg-deb -x "$$package" .; done; rm -f ./*.deb; fi
 	@touch $@

@@ -80,8 +80,11 @@ class Registry:
             self._context = copy_context()
             await nursery.start(self.fanout.run)
             task_status.started()
-            await self._closing.wait()
-            self.end_watchers()
+            try:
+                await self._closing.wait()
+            finally:  # also when a shared service has failed: whoever waits is told, and no actor is started any more
+                self._closing.set()
+                self.end_watchers()
             for actor in list(self._actors.values()):
                 actor.close()
             while self._actors:

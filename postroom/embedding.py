@@ -17,8 +17,10 @@ import trio
 
 from postroom.config import Config, ConfigError, load
 from postroom.handle import Appended, Server
+from postroom.logs import add_request_id
 from postroom.ports import no_ports, open_ports
 from postroom.server import Started, run
+from postroom.tracebacks import as_text
 from storage.errors import DataDirectoryError
 from web.errors import ApiError
 from web.serve import STOP_GRACE_SECONDS, CannotListen
@@ -36,12 +38,20 @@ __all__ = [
 ]
 
 
+PREVENTED = (DataDirectoryError, ConfigError, CannotListen)
+"""What a start is refused with. Anything else is a failure."""
+
+
 class ServerFailed(Exception):
-    """The server inside a block has failed; `__cause__` is what it failed of. What it had answered is stored."""
+    """The server inside a block has failed; `__cause__` is what it failed of. What it had answered is stored.
+
+    What the block itself has raised meanwhile is its `__context__`.
+    """
 
 
 def configure(file: Path | None = None, **settings: Any) -> Config:
-    """Return a configuration: the settings of `docs/cli.md` in lower case, over those of a TOML file, if one is named.
+    """Return a configuration: the settings of `docs/settings.md` in lower case, over those of a TOML file, if one is
+    named.
 
     The environment is not read: it is that of another program. Raises `ConfigError`.
     """
@@ -53,8 +63,8 @@ async def open(config: Config, *, http: bool = True, same_life: bool = False) ->
     """Run a server for as long as the block takes, and give the handle to it.
 
     Without `http` it opens no port, and nobody but this program reaches it. `same_life` accepts a data directory that
-    was moved (`postroom serve --same-life`). Raises, before the block, `DataDirectoryError`, `ConfigError` and
-    `CannotListen`, and at its end `ServerFailed`; what the block itself raises comes through as it is.
+    was moved (`postroom serve --same-life`). Raises `DataDirectoryError`, `ConfigError` and `CannotListen` before the
+    block, and `ServerFailed` there or at its end; what the block itself raises comes through as it is.
     """
     _log_through_logging()
     life = _Life(config, http, same_life)
@@ -115,14 +125,19 @@ class _Life:
                     ports=self._ports,
                     inside=self._until_quiet,
                 )
-        except (Exception, BaseExceptionGroup) as error:
+        except BaseException as error:  # all of it: `open` raises it
             self.failure = error
-            if self._server is not None:
+            wish = _wish_to_end(error)
+            if wish is not None:
+                self.failure = wish
+            elif self._server is not None or not isinstance(error, PREVENTED):
                 self.failure = ServerFailed("The server has failed.")
                 self.failure.__cause__ = error
         finally:
             self._decided.set()
             self._ended.set()
+            if self._server is not None:
+                self._server.cut_off()
             self.block.cancel()
 
     async def start(self) -> Server:
@@ -150,6 +165,15 @@ class _Life:
             await self._ended.wait()
 
 
+def _wish_to_end(error: BaseException) -> BaseException | None:
+    """Return the KeyboardInterrupt or SystemExit in an exception. Python raises the former wherever Ctrl-C finds it, in
+    a task of the server as well as in one of the program, and the program must be able to tell it from a failure.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return next((wish for wish in map(_wish_to_end, error.exceptions) if wish is not None), None)
+    return error if isinstance(error, KeyboardInterrupt | SystemExit) else None
+
+
 def _log_through_logging() -> None:
     """Let what the server has to say go to the standard library's loggers `postroom…`.
 
@@ -161,9 +185,9 @@ def _log_through_logging() -> None:
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.stdlib.filter_by_level,
-            structlog.dev.ConsoleRenderer(
-                colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
-            ),
+            add_request_id,
+            structlog.processors.ExceptionRenderer(as_text),
+            structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0),
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,

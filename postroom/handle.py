@@ -14,6 +14,7 @@ import msgspec
 import trio
 from msgspec import Meta
 
+from actors.ask import InboxStopped
 from actors.commands import Draft
 from actors.feed import next_page
 from actors.service import Service
@@ -61,7 +62,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def told(method: Method) -> Method:
     """Count a method's calls, and let it raise what goes wrong as `ApiError`, whichever part that comes from.
 
-    A defect stays what it is.
+    A defect stays what it is. A call that outlives the server is cut off: nobody is left to answer it.
     """
 
     @wraps(method)
@@ -71,9 +72,13 @@ def told(method: Method) -> Method:
                 return await method(self, *args, **kwargs)
             except Exception as error:
                 refusal = as_api_error(error)
+                if isinstance(error, InboxStopped) and self._service.registry.watching_ended:
+                    refusal = ApiError("shutting_down", "The server is ending; nothing was done.")
                 if refusal is None or refusal is error:
                     raise
                 raise refusal from error
+        # Only a cancelled scope ends like this.
+        raise ApiError("shutting_down", "The server has ended meanwhile; whether this was done is not known.")
 
     return cast(Method, telling)
 
@@ -88,7 +93,8 @@ class Server:
     def __init__(self, started: Started, stopping: trio.Event) -> None:
         """Take what runs. Once `stopping` is set, nothing is begun any more."""
         self._stopping = stopping
-        self._under_way = 0
+        self._under_way: set[trio.CancelScope] = set()
+        self._cut_off = False
         self._quiet = trio.Event()
         self._service: Service = started.service
         self._options = started.web
@@ -201,17 +207,24 @@ class Server:
         if self._under_way:
             await self._quiet.wait()
 
+    def cut_off(self) -> None:
+        """End the calls that are still under way, and refuse others: the server has ended, in order or not."""
+        self._cut_off = True
+        for scope in self._under_way:
+            scope.cancel()
+
     @contextmanager
     def _call(self) -> Iterator[None]:
-        if self._stopping.is_set():
+        if self._cut_off or self._stopping.is_set():
             raise ApiError("shutting_down", "The server has ended; nothing was done.")
-        self._under_way += 1
-        try:
-            yield
-        finally:
-            self._under_way -= 1
-            if self._stopping.is_set() and not self._under_way:
-                self._quiet.set()
+        with trio.CancelScope() as scope:
+            self._under_way.add(scope)
+            try:
+                yield
+            finally:
+                self._under_way.discard(scope)
+                if self._stopping.is_set() and not self._under_way:
+                    self._quiet.set()
 
     async def _inbox(self, slug: str) -> InboxRecord:
         return await readable(self._service, self._caller, slug)

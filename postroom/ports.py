@@ -32,11 +32,14 @@ ORIGIN = "socket handed over (LISTEN_FDS)"
 
 
 class Ports(msgspec.Struct, frozen=True):
-    """The listening sockets. Without `http` nobody can call the server but whoever embeds it."""
+    """The listening sockets. Without `http` nobody can call the server but whoever embeds it. `http_kept`: a supervisor
+    keeps that one open when we have ended.
+    """
 
     http: socket.socket | None = None
     grpc: socket.socket | None = None
     metrics: socket.socket | None = None
+    http_kept: bool = False
 
 
 OpenPorts = Callable[[Config], AbstractContextManager[Ports]]
@@ -104,7 +107,7 @@ def handed_over(sockets: dict[str, socket.socket]) -> OpenPorts:
             sockets.get(GRPC) or open_grpc_listener(config) as grpc,
             open_metrics_listener(config) as metrics,
         ):
-            yield Ports(http, grpc, metrics)
+            yield Ports(http, grpc, metrics, http_kept=HTTP in sockets)
 
     return open_
 

@@ -283,7 +283,14 @@ async def _run(
                 serving.start_soon(inside)
                 if ports.http is not None:
                     served = app if tracing is None else tracing.application(app)
-                    http = partial(serve_http, served, web, listening=ports.http, connections=connections)
+                    http = partial(
+                        serve_http,
+                        served,
+                        web,
+                        listening=ports.http,
+                        kept=ports.http_kept,
+                        connections=connections,
+                    )
                     url = (await serving.start(partial(http, stopping=stopping))).url
                     store.note_address(url)
                 log.info("ready", url=url)

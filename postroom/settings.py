@@ -1,7 +1,7 @@
 """The table of settings: every limit and switch of the server, with its unit, default, bounds and reason.
 
 This table is the only place where a setting is declared. The configuration object, the flags of `serve`,
-the output of `postroom config` and the table in `docs/cli.md` are all made from it (tests compare them). A
+the output of `postroom config` and the table in `docs/settings.md` are all made from it (tests compare them). A
 setting is listed here from the day its feature exists; a name that is not listed stops the start.
 """
 

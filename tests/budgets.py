@@ -19,6 +19,7 @@ BUDGETS_SECONDS: dict[str, float] = {
     "bench": 300,
     "browser": 240,
     "packages": 300,
+    "docs": 90,
 }
 
 DEFAULT_SECONDS = 30.0

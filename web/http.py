@@ -79,7 +79,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     """A complete answer. `sent` is called once when it has been sent, or cannot be.
 
     The adapter adds `Content-Length` and the headers that every answer carries (`Cache-Control: no-store`,
-    `X-Content-Type-Options: nosniff`).
+    `X-Content-Type-Options: nosniff`). `lasting`: what this address answers never changes and is no secret, so that
+    whoever asked may keep it; the one exception to `no-store`.
     """
 
     status: int
@@ -87,6 +88,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     content_type: bytes = b"application/json"
     headers: tuple[tuple[bytes, bytes], ...] = ()
     sent: Callable[[], None] | None = None
+    lasting: bool = False
 
 
 class StreamedAnswer(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from actors.tail import TailEntry
 from actors.units import Reading
 from actors.watchers import Watcher
 from storage.mail_records import AgentRecord
-from storage.records import InboxRecord, Page, PageQuery
+from storage.records import InboxRecord, Page, PageQuery, StoredMessage
 from web.auth import PRIVATE_PREFIXES, Principal
 from web.errors import ApiError, unauthenticated
 
@@ -101,17 +101,34 @@ async def _seen(
     query: PageQuery,
     read: Callable[[PageQuery], Awaitable[Found]],
 ) -> Found:
+    forward = query.after is not None
+    # With a filter, "there is more" is said of what the caller may see: else it tells the types of what it may not.
+    is_filtered = bool(query.types) or query.verified is not None
+    kept: list[StoredMessage] = []
+    first_seq: int | None = None
     while True:
         page, entries = await read(query)
-        if not page.rows or entries:  # a tail holds the agent's own mail alone
+        if entries and not kept:
             return page, entries
+        # What retention takes meanwhile is no gap of this page.
+        first_seq = page.head.first_seq if first_seq is None else first_seq
+        head = msgspec.structs.replace(page.head, first_seq=first_seq)
         seqs = [row.seq for row in page.rows]
-        hidden = await hidden_of(service, query.inbox_id, seqs, visible())
-        rows = [row for row in page.rows if row.seq not in hidden]
-        if rows or page.exhausted:
-            return Page(page.head, rows, page.exhausted), []
-        forward = query.after is not None
+        hidden: set[int] = set()
+        if seqs and not entries:  # a tail holds the agent's own mail alone
+            hidden = await hidden_of(service, query.inbox_id, seqs, visible())
+        kept += [row for row in page.rows if row.seq not in hidden]
+        if len(kept) > query.limit:
+            return Page(head, kept[: query.limit], False), []
+        if page.exhausted or not seqs:
+            return Page(head, kept, page.exhausted), []
+        if kept and not (is_filtered and _weight(kept) <= query.byte_budget):
+            return Page(head, kept, False), []
         query = msgspec.structs.replace(query, **{"after" if forward else "before": seqs[-1]})
+
+
+def _weight(rows: Iterable[StoredMessage]) -> int:
+    return sum(len(row.facts) + len(row.said) + len(row.body or b"") for row in rows)
 
 
 def _sees(visible: frozenset[str] | None, slug: str | None) -> bool:

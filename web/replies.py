@@ -14,6 +14,9 @@ from web.request_ids import ANSWER_HEADER, REQUEST_ID
 EVERY_ANSWER = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 """The headers that every answer of ours carries, whoever gives it."""
 
+LASTING_ANSWER = ((b"cache-control", b"public, max-age=31536000, immutable"), EVERY_ANSWER[1])
+"""The same of an answer that never changes: kept for a year, and not even asked for again when a page is reloaded."""
+
 CLOSE = (b"connection", b"close")
 """Also tells `web.upstream.http1` to write the head at once, because the end of this answer may be long in
 coming."""
@@ -31,7 +34,7 @@ log = structlog.get_logger("postroom.web")
 
 def answer_headers(answer: Answer) -> Headers:
     """Return all headers of a complete answer."""
-    headers: Headers = [*EVERY_ANSWER, *answer.headers]
+    headers: Headers = [*(LASTING_ANSWER if answer.lasting else EVERY_ANSWER), *answer.headers]
     request_id = REQUEST_ID.get()
     if request_id is not None:
         headers.append((ANSWER_HEADER, request_id.encode()))

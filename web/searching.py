@@ -14,7 +14,7 @@ from msgspec import Meta
 from actors.rules.searching import asking
 from actors.service import Service
 from storage.records import Head, InboxRecord, StoredMessage
-from storage.search_records import SearchPage, SearchQuery
+from storage.search_records import SearchQuery
 from web import render
 from web.auth import Principal
 from web.errors import ApiError, invalid
@@ -85,23 +85,40 @@ class Searching:
         query = SearchQuery(
             inbox.inbox_id, asked.wanted, asked.unwanted, params.before, params.limit, byte_budget=page_bytes
         )
+        visible: list[StoredMessage] = []
         while True:
             found = await self._service.search(query)
             if found.indexed_seq is None:
                 raise ApiError("conflict", SEARCH_OFF)
-            rows = await self._visible(caller, inbox, found)
-            if rows or found.resume is None:
-                return page(inbox.slug, found.head, rows, found.resume, found.indexed_seq, page_bytes)
-            query = msgspec.structs.replace(query, before=found.resume)
+            resume = found.resume
+            if is_partly_hidden(caller, inbox):
+                # Whether more follows is said of what the caller may see: else it says of hidden words that they exist.
+                visible += await self._visible(caller, inbox, found.rows)
+                if len(visible) <= params.limit and resume is not None and _weight(visible) <= page_bytes:
+                    query = msgspec.structs.replace(query, before=resume)
+                    continue
+                rows = visible[: params.limit]
+                resume = rows[-1].seq if len(visible) > params.limit or resume is not None else None
+            else:
+                rows = found.rows
+            if rows or resume is None:
+                return page(inbox.slug, found.head, rows, resume, found.indexed_seq, page_bytes)
+            query = msgspec.structs.replace(query, before=resume)
 
     async def _visible(
-        self, caller: Principal, inbox: InboxRecord, found: SearchPage
+        self, caller: Principal, inbox: InboxRecord, rows: Sequence[StoredMessage]
     ) -> Sequence[StoredMessage]:
-        if not found.rows or not is_partly_hidden(caller, inbox):
-            return found.rows
-        seqs = [row.seq for row in found.rows]
-        hidden = await hidden_of(self._service, inbox.inbox_id, seqs, caller_scope(caller)())
-        return [row for row in found.rows if row.seq not in hidden]
+        if not rows:
+            return rows
+        hidden = await hidden_of(
+            self._service, inbox.inbox_id, [row.seq for row in rows], caller_scope(caller)()
+        )
+        return [row for row in rows if row.seq not in hidden]
+
+
+def _weight(rows: Sequence[StoredMessage]) -> int:
+    """Return how many bytes a page of these has at least; one that is cut by its size says itself where."""
+    return sum(len(row.facts) + len(row.said) for row in rows)
 
 
 def page(

@@ -139,13 +139,16 @@ async def serve_http(
     stopping: trio.Event,
     connections: Connections | None = None,
     listening: socket.socket | None = None,
+    kept: bool = False,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve `app` until `stopping` is set and every connection has ended.
 
-    `listening` is the socket that `open_listener` gave, else one is opened here. `started` gives the address, once
-    connections are accepted; `connections` is for whoever wants to watch them. Raises as `open_listener`. The end
-    takes at most `STOP_GRACE_SECONDS` for clients and `UNWIND_SECONDS` for handlers that still do not come to theirs.
+    `listening` is the socket that `open_listener` gave, else one is opened here; `kept` says that somebody else keeps
+    it open, so that those who come after `stopping` wait there for the next server and are not turned away. `started`
+    gives the address, once connections are accepted; `connections` is for whoever wants to watch them. Raises as
+    `open_listener`. The end takes at most `STOP_GRACE_SECONDS` for clients and `UNWIND_SECONDS` for handlers that still
+    do not come to theirs.
     """
     sock = open_listener(options) if listening is None else listening
     at = listening_at(sock)
@@ -168,9 +171,11 @@ async def serve_http(
             )
             task_status.started(at)
             await stopping.wait()
+            if kept:
+                accepting.cancel_scope.cancel()
             await context.terminated.set()
             connections.shut_down_idle()
-            # Newcomers are told (503) for as long as there is anybody to be seen off; then nobody listens.
+            # Else newcomers are told (503) for as long as there is anybody to be seen off; then nobody listens.
             await _end(connections, serving.cancel_scope)
             accepting.cancel_scope.cancel()
         await lifespan.wait_for_shutdown()

@@ -24,11 +24,18 @@ PHONE = {"width": 390, "height": 844}
 
 AXE = MODULES / "axe-core" / "axe.min.js"
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+COLOUR_TAGS = ["cat.color"]
+AXE_RUN = """
+    async ([tags]) => {
+        const options = {resultTypes: ["violations"], runOnly: {type: "tag", values: tags}};
+        return (await axe.run(document, options)).violations;
+    }
+"""
 
 FLAGS = [
     "--disable-dev-shm-usage",  # containers give little of it
     "--disable-background-networking",
-    "--enable-precise-memory-info",
+    "--disable-gpu",  # where there is none, its process costs all the same
     *(["--no-sandbox"] if os.geteuid() == 0 else []),  # it refuses to sandbox for root
 ]
 
@@ -123,15 +130,18 @@ class Visitor:
         """Fail when anything went wrong that nobody looked at."""
         assert self.troubles == []
 
-    def violations(self) -> list[str]:
-        """Return what an accessibility checker finds on the page, in a line each."""
-        self.page.evaluate(AXE.read_text())
-        found = self.page.evaluate(
-            "tags => axe.run(document, {runOnly: {type: 'tag', values: tags}})", AXE_TAGS
-        )
+    def accessible(self) -> None:
+        """Fail when an accessibility checker finds anything on the page as it is, in light or in dark colours."""
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE.read_text())
+        for colours, tags in (("light", AXE_TAGS), ("dark", COLOUR_TAGS)):
+            self.page.emulate_media(color_scheme=colours)
+            assert self._violations(tags) == [], f"in {colours} colours, at {self.page.url}"
+
+    def _violations(self, tags: list[str]) -> list[str]:
         return [
             f"{one['impact']}: {one['id']} ({one['help']}) at {node['target']}: {node.get('failureSummary', '')}"
-            for one in found["violations"]
+            for one in self.page.evaluate(AXE_RUN, [tags])
             for node in one["nodes"]
         ]
 

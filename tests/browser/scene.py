@@ -5,7 +5,8 @@ are held to.
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from time import time
 from typing import Any
 
@@ -69,6 +70,19 @@ def furnish(api: Api) -> Mapping[str, str]:
     )
     api.ok("POST", "/tokens", {"kind": "agent", "inboxes": ["deploys", "payments"], "name": "ci"}, status=201)
     return SCREENS
+
+
+@contextmanager
+def company(api: Api) -> Iterator[None]:
+    """Have somebody listen to two of the inboxes, for as long as the block lasts."""
+    with ExitStack() as open_streams:
+        for name, inboxes in (("dashboard", ["deploys", "payments"]), ("ledger", ["payments"])):
+            headers = {"Authorization": f"Bearer {api.agent(inboxes, name=name)}"}
+            asked = httpx.stream(
+                "GET", f"{api.url}/v1/stream", params={"inboxes": inboxes}, headers=headers, trust_env=False
+            )
+            open_streams.enter_context(asked).raise_for_status()
+        yield
 
 
 def meet(api: Api, path: str, body: Mapping[str, Any]) -> None:

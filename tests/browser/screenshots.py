@@ -6,11 +6,14 @@ from pathlib import Path
 from playwright.sync_api import Browser
 
 from tests.browser.driver import PHONE, Visitor, browsing
-from tests.browser.scene import furnish
+from tests.browser.scene import company, furnish
 from tests.live.api import Api
 from tests.live.harness import Server
 
 FOLDER = Path(__file__).parents[2] / "docs" / "img"
+
+PUBLIC_URL = "https://inbox.example.net"
+"""What the pictures show as the server's address, whatever port it has while they are taken."""
 
 IN_DARK = ("inbox", "message")
 ON_A_PHONE = ("inboxes", "message")
@@ -41,7 +44,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Server(Path(folder) / "data") as server,
+        Server(Path(folder) / "data", public_url=PUBLIC_URL) as server,
         Api(server.url, server.token) as api,
         browsing() as browser,
     ):
@@ -50,7 +53,8 @@ def main() -> None:
         stranger.open("/ui/sign-in")
         stranger.shot(FOLDER / "sign-in.png")
         stranger.close()
-        take(browser, server, screens, "")
+        with company(api):
+            take(browser, server, screens, "")
         take(browser, server, {name: screens[name] for name in IN_DARK}, "-dark", color_scheme="dark")
         take(browser, server, {name: screens[name] for name in ON_A_PHONE}, "-phone", viewport=PHONE)
 

@@ -25,6 +25,8 @@ def test_an_inbox_is_made_and_set_up_with_the_exact_address(admin: Visitor, api:
     page.click("#make-secret")
     secret = page.input_value("#f-secret")
     assert len(secret) >= 32
+    page.click("summary:has-text('More')")
+    admin.accessible()
     page.click("main button.primary")
     page.wait_for_url(f"**/ui/inboxes/{slug}/setup")
     assert secret in admin.text("main")
@@ -32,6 +34,7 @@ def test_an_inbox_is_made_and_set_up_with_the_exact_address(admin: Visitor, api:
     assert "Settings → Webhooks → Add webhook" in steps
     assert f"{admin.url}/in/{slug}" in steps
     [token] = re.findall(r"prm_agent_\S{43}", admin.text("main"))
+    admin.accessible()
     assert api.as_(token).messages(slug)["messages"] == []
     page.click("text=Send a sample")
     admin.says(".note", "Stored as message 1: verified.")
@@ -46,6 +49,7 @@ def test_settings_are_changed_and_a_wrong_one_is_told_beside_its_field(admin: Vi
     page.click("text=Save")
     admin.says(".field.wrong", "Expected a whole number")
     assert page.get_attribute("[name='retention.max_messages']", "aria-invalid") == "true"
+    admin.accessible()
     page.fill("[name='retention.max_messages']", "2,000")
     page.fill("[name='retention.max_age_seconds']", "7 days")
     page.click("text=Save")
@@ -100,6 +104,7 @@ def test_a_token_is_issued_shown_once_and_revoked(admin: Visitor, api: Api) -> N
     page.fill("#f-expires_at", "90 days")
     page.click("text=Issue the token")
     [token] = re.findall(r"prm_agent_\S{43}", admin.text(".secret"))
+    admin.accessible()
     assert api.as_(token).get("/me")["inboxes"] == [slug]
     page.reload()
     assert token not in admin.text("main")
@@ -112,13 +117,13 @@ def test_agents_are_seen_with_presence_and_unread_mail_as_it_comes(admin: Visito
     page = admin.open("/ui/agents")
     machine, one, other = new_slug()[:40], new_slug()[:40], new_slug()[:40]
     page.fill("#f-name", machine)
-    page.click("text=Make the machine")
+    page.click("text=Create the machine")
     admin.says(".note", machine)
     tokens = []
     for agent_id in (one, other):
         page.fill("#f-agent_id", agent_id)
         page.fill("#f-machine", machine)
-        page.click("text=Make the agent")
+        page.click("text=Create the agent")
         page.wait_for_url(f"**/ui/agents/{agent_id}")
         tokens += re.findall(r"prm_agent_\S{43}", admin.text(".secret"))
         page.goto("/ui/agents")
@@ -129,6 +134,7 @@ def test_agents_are_seen_with_presence_and_unread_mail_as_it_comes(admin: Visito
     assert "active" in admin.text(row)
     meet(second, "/agent/send", {"to_agent": one, "msg_type": "note"})
     admin.says(f"{row} [data-count]", "1")
+    admin.accessible()
 
 
 def test_a_beacon_is_tried_while_it_is_written_and_then_placed(admin: Visitor, api: Api) -> None:
@@ -148,12 +154,15 @@ def test_a_beacon_is_tried_while_it_is_written_and_then_placed(admin: Visitor, a
     page.fill("#f-min_score", "7")
     admin.says("#backtest-state", "Expected a number from 0 to 1")
     page.fill("#f-min_score", "")
+    admin.says("#backtest-state", "Nothing")
     page.fill("#f-about", "memory leaks")
     page.click("text=Place the beacon")
     admin.says(".note", "would have brought 2")
     admin.says(".beacon", "memory leaks")
     page.click("text=Edit")
     assert page.input_value("#f-about") == "memory leaks"
+    admin.says("#backtest-state", "2 messages")
+    admin.accessible()
     page.click(".beacon .danger")
     admin.says(".note", "was removed")
 

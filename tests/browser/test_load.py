@@ -1,4 +1,6 @@
-"""A page that is open on an inbox which receives 200 messages a second answers keys at once, and does not grow."""
+"""A page that is open on an inbox which receives 200 messages a second answers keys at once, and does not grow; what it
+leaves out it shows as a gap.
+"""
 
 import http.client
 import json
@@ -25,7 +27,12 @@ GROWTH_BYTES = 4 * 1024 * 1024
 came in between would be 1.5 MiB as text, and many times that as elements."""
 
 ROWS = 200
-ELEMENTS = 2_500
+NODES = 10_000
+"""Of the page and of everything that its scripts still hold: a row has about twenty."""
+
+TOO_MANY = 450
+"""More than twice as many as the list has rows, which is what the page lets wait at most."""
+
 BODY = json.dumps({"ref": "refs/heads/main", "text": "x" * 700}).encode()
 
 OBSERVE = """
@@ -79,13 +86,23 @@ class Traffic:
         connection.close()
 
 
-def memory(visitor: Visitor) -> int:
-    """Return the bytes that the page's scripts hold, after their garbage was collected."""
+def memory(visitor: Visitor) -> tuple[int, int]:
+    """Return what the page holds after its garbage was collected: the bytes of its scripts, and nodes, also those that
+    are not in the page any more.
+    """
     session = visitor.context.new_cdp_session(visitor.page)
     session.send("HeapProfiler.collectGarbage")
     used: int = session.send("Runtime.getHeapUsage")["usedSize"]
+    nodes: int = session.send("Memory.getDOMCounters")["nodes"]
     session.detach()
-    return used
+    return used, nodes
+
+
+def rows(visitor: Visitor) -> list[int]:
+    """Return the numbers of the messages that are listed."""
+    return visitor.page.eval_on_selector_all(
+        "#messages > li .seq", "all => all.map(one => Number(one.textContent))"
+    )
 
 
 def latencies(visitor: Visitor) -> list[float]:
@@ -108,18 +125,44 @@ def test_it_answers_keys_at_once_and_its_memory_is_bounded(admin: Visitor, api: 
     rounds = []
     with Traffic(server, slug) as traffic:
         page.wait_for_function("() => document.querySelectorAll('#messages > li').length >= 150")
-        before = memory(admin)
+        before, _ = memory(admin)
         for _ in range(ROUNDS):
             sent, began = traffic.sent, perf_counter()
             took = statistics.quantiles(latencies(admin), n=20)[-1]
             rounds.append((took, (traffic.sent - sent) / (perf_counter() - began)))
             if took < LATENCY_MS and rounds[-1][1] > 0.8 * PER_SECOND:
                 break
-        after = memory(admin)
+        after, nodes = memory(admin)
     assert min(took for took, rate in rounds if rate > 0.8 * PER_SECOND) < LATENCY_MS, rounds
     assert after - before < GROWTH_BYTES
+    assert nodes < NODES
     page.wait_for_function(
         "seq => document.querySelector('#messages .seq').textContent === seq", arg=str(traffic.sent)
     )
-    assert page.eval_on_selector_all("#messages > li", "all => all.length") <= ROWS
-    assert page.evaluate("document.querySelectorAll('*').length") < ELEMENTS
+    shown = rows(admin)
+    assert len(shown) == ROWS
+    assert shown == list(range(traffic.sent, traffic.sent - ROWS, -1))
+    page.click("#older a")
+    admin.says("#state", "Older")
+    assert rows(admin)[0] == shown[-1] - 1, "what was taken off the list is on the next page"
+
+
+def test_what_is_too_much_to_list_is_shown_as_a_gap_that_leads_to_it(admin: Visitor, api: Api) -> None:
+    slug = api.inbox()
+    api.send(slug)
+    page = admin.open(f"/ui/inboxes/{slug}")
+    admin.says("#state", "Live")
+    page.keyboard.press("p")
+    for _ in range(TOO_MANY):
+        api.send(slug)
+    admin.says("#fresh", f"Show {TOO_MANY} new")
+    assert rows(admin) == [1]
+    page.click("#fresh")
+    listed = rows(admin)
+    assert listed == list(range(TOO_MANY + 1, TOO_MANY + 2 - ROWS, -1))
+    left_out = TOO_MANY - len(listed)
+    assert admin.text("#messages > li:last-child").startswith(f"{left_out} messages are left out here")
+    assert page.eval_on_selector_all("#messages > li", "all => all.length") == ROWS
+    page.click("#messages > li:last-child a")
+    admin.says("#state", "Older")
+    assert rows(admin)[0] == listed[-1] - 1

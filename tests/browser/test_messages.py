@@ -55,6 +55,7 @@ def test_a_list_holds_still_while_it_is_read(admin: Visitor, api: Api) -> None:
         api.send(slug)
     admin.says("#fresh", "Show 2 new")
     assert rows(admin) == ["1"]
+    admin.accessible()
     admin.page.click("#fresh")
     assert rows(admin) == ["3", "2", "1"]
 
@@ -81,6 +82,7 @@ def test_a_filter_that_makes_no_sense_is_told_beside_the_list(admin: Visitor, ap
     assert answer is not None
     assert answer.status == 400
     assert "RFC 3339" in admin.text("[role=alert]")
+    admin.accessible()
 
 
 def test_older_messages_are_on_further_pages(admin: Visitor, api: Api) -> None:
@@ -113,6 +115,7 @@ def test_what_retention_takes_while_the_connection_is_gone_is_shown_as_a_gap(
         visitor.says("#messages", "Messages 2 to 8 are gone")
         assert rows(visitor) == ["13", "12", "11", "10", "9", "1"]
         assert visitor.text("#messages > li:nth-child(6)").startswith("Messages 2 to 8")
+        visitor.accessible()
         visitor.close()
         visitor.check()
 
@@ -177,6 +180,7 @@ def test_the_list_and_the_messages_are_walked_by_keys(admin: Visitor, api: Api) 
     page.wait_for_url("**/ui/inboxes")
     page.keyboard.press("?")
     assert page.is_visible("#shortcuts")
+    admin.accessible()
     page.keyboard.press("Escape")
     page.goto(f"/ui/inboxes/{slug}")
     page.keyboard.press("g")

@@ -38,6 +38,7 @@ def test_a_wrong_token_is_refused_and_the_token_is_not_shown_again(visit: Visit)
     visitor.page.click("main button")
     visitor.says("[role=alert]", "unknown, expired or revoked")
     assert visitor.page.input_value("#token") == ""
+    visitor.accessible()
     assert visitor.context.cookies() == []
 
 

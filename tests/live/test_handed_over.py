@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,32 @@ def test_a_restart_refuses_nobody_a_connection(tmp_path: Path) -> None:
                 assert json.loads(answer.partition(b"\r\n\r\n")[2])["seq"] == 2
                 with Api(second.url, token) as api:
                     assert api.get("/inboxes/demo/messages")["latest_seq"] == 2
+
+
+def test_who_comes_while_the_server_ends_is_served_by_the_next(tmp_path: Path) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        ExitStack() as clients,
+    ):
+
+        def connect() -> socket.socket:
+            return clients.enter_context(socket.create_connection(listening.getsockname(), CLIENT_SECONDS))
+
+        with ActivatedServer(tmp_path / "data", listening) as first:
+            idle, busy = connect(), connect()
+            for client in (idle, busy):
+                client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert b" 200 " in client.recv(65_536)
+            busy.sendall(b"POST /in/demo HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\nhal")
+            first.signal(signal.SIGTERM)
+            assert idle.recv(65_536) == b"", "now it ends, and waits for who is busy"
+            late = connect()
+            late.sendall(
+                b"POST /in/demo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nConnection: close\r\n\r\nlate"
+            )
+        with ActivatedServer(tmp_path / "data", listening):
+            answer = b"".join(iter(lambda: late.recv(65_536), b""))
+            assert b" 200 " in answer.partition(b"\r\n")[0]
 
 
 def test_the_supervisor_hands_over_both_ports_by_name_and_is_told_of_beginning_and_end(

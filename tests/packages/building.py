@@ -22,7 +22,7 @@ def copy_tree(target: Path) -> Path:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     for name in (
         "pyproject.toml",
-        ".gitignore",
+        ".gitignore",  # which hatchling adds by itself
         *project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"],
     ):
         source = ROOT / name

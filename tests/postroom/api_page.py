@@ -1,4 +1,4 @@
-"""What the OpenAPI document takes from `docs/api.md`: its examples, its table of errors, its tables of parameters.
+"""What the OpenAPI document takes from the pages about the API (`tour.API`): examples, errors, tables of parameters.
 
 `python -m tests.postroom.api_page` writes it to `web/openapi/page.json`, from which a server reads it.
 """
@@ -15,7 +15,7 @@ import trio
 
 from tests.postroom.fronts import front
 from tests.postroom.parameters import FORMS
-from tests.postroom.tour import API, BLOCK, ROOT, commands_of
+from tests.postroom.tour import BLOCK, ROOT, api_text, commands_of
 from web.errors import STATUS
 from web.http import Request
 from web.openapi.about import Media
@@ -117,7 +117,7 @@ def examples(page: str, operations: Iterable[Operation]) -> tuple[dict[str, Exam
 
 def codes(page: str) -> dict[str, str]:
     """Return the table of errors: when each comes, by code."""
-    rows = table_rows(page[page.index("\n## Errors\n") :], r"`(?:" + "|".join(STATUS) + r")`")
+    rows = table_rows(page[page.index("\n# Errors\n") :], r"`(?:" + "|".join(STATUS) + r")`")
     return {code.strip("`"): words(when) for code, _, when in rows}
 
 
@@ -148,7 +148,7 @@ def words(cell: str) -> str:
 
 async def api_page() -> ApiPage:
     """Return what the page says now."""
-    page = API.read_text()
+    page = api_text()
     operations = (await front()).document.operations
     shown, errors = examples(page, operations)
     return ApiPage(shown, errors, codes(page), meanings(page))

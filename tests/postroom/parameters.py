@@ -62,7 +62,7 @@ FORMS: dict[str, type[msgspec.Struct]] = {
     "CreateMachine": CreateMachine,
     "ListMachines": ListMachines,
 }
-"""By the name of its table in `docs/api.md`, in the page's order."""
+"""By the name of its table in the pages about the API, in their order."""
 
 IN_THE_PATH = "inbox"
 """The one parameter that stands in a path under another name, as `{slug}`."""

@@ -40,6 +40,8 @@ class ServerProcess:
         )
         self._inherited: tuple[int, ...] = ()
         """Descriptors that the process gets under the same numbers."""
+        self._directory: Path | None = None
+        """Where it is started; None: here."""
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.said: list[str] = []
         self.url = ""
@@ -56,6 +58,7 @@ class ServerProcess:
         self._process = subprocess.Popen(
             self._command,
             env=self._environment,
+            cwd=self._directory,
             pass_fds=self._inherited,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from postroom.cli.digest import LEAST_BYTES
-from postroom.draining import BYTES_PER_TOKEN
+from postroom.client import Client
+from postroom.draining import BYTES_PER_TOKEN, Item
 from tests.postroom.drained import Letter, item, page
 from tests.postroom.scriptedserver import ScriptedServer, answer
 from tests.postroom.serverproc import ServerProcess, clean_environment
@@ -84,6 +85,24 @@ def test_what_a_hook_runs_hands_the_digest_over(name: str, command: str, tmp_pat
 def test_a_hook_s_budget_is_one_that_its_harness_takes(name: str, command: str) -> None:
     [budget] = re.findall(r"--budget-tokens (\d+)", command)
     assert LEAST_BYTES <= int(budget) * BYTES_PER_TOKEN <= WHOLE_CHARACTERS
+
+
+def test_the_program_that_drains_for_ever_hands_over_what_comes(tmp_path: Path) -> None:
+    [program] = re.findall(r"<!-- drainer -->\n```python\n(.*?)```", PAGE, re.S)
+
+    class Enough(Exception):
+        """Ends it."""
+
+    def handle(item: Item) -> None:
+        raise Enough(item.untrusted)
+
+    letter = page([item(Letter(1, "id-1", 0.9, text="Hello"))], 0, 1)
+    with (
+        ScriptedServer(answer(letter)) as server,
+        Client(server.url, "token") as api,
+        pytest.raises(Enough, match="Hello"),
+    ):
+        exec(program, {"api": api, "handle": handle})  # noqa: S102 - our own page
 
 
 def test_the_links_of_the_page_lead_somewhere() -> None:

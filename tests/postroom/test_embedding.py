@@ -240,45 +240,6 @@ async def test_a_call_that_is_under_way_at_the_end_is_finished(tmp_path: Path) -
         assert await count(tmp_path) == 1
 
 
-class RouterFailed(Exception):
-    """What a task of the server fails of."""
-
-
-async def test_when_the_server_fails_the_block_is_cancelled_and_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fails = trio.Event()
-
-    async def run(self: Router, *, task_status: trio.TaskStatus[None]) -> NoReturn:
-        task_status.started()
-        await fails.wait()
-        raise RouterFailed
-
-    told = []
-
-    async def block() -> None:
-        async with postroom.open(config(tmp_path)) as server:
-            await server.append("demo", b"")
-            fails.set()
-            patience = trio.move_on_after(SECONDS / 2)
-            try:
-                with patience:
-                    await trio.sleep_forever()
-            finally:
-                told.append("in time" if not patience.cancelled_caught else "never")
-
-    monkeypatch.setattr(Router, "run", run)
-    with trio.fail_after(SECONDS), pytest.raises(postroom.ServerFailed) as failed:
-        await block()
-    assert told == ["in time"]
-    cause = failed.value.__cause__
-    assert isinstance(cause, BaseExceptionGroup)
-    assert cause.subgroup(RouterFailed) is not None
-    monkeypatch.undo()
-    with trio.fail_after(SECONDS):
-        assert await count(tmp_path) == 1
-
-
 async def test_what_prevents_a_start_is_raised_before_the_block(tmp_path: Path) -> None:
     with trio.fail_after(SECONDS):
         assert await count(tmp_path / "x", admin_token="x" * 40) == 0

@@ -137,7 +137,7 @@ def test_wait_takes_whole_seconds(command: Command, seconds: str) -> None:
 
 
 def test_the_loop_of_the_documentation_survives_a_restart(tmp_path: Path) -> None:
-    [loop] = re.findall(r"```sh\n(AFTER=0\n.*?)```", PAGE.read_text(), re.DOTALL)
+    [loop] = re.findall(r"<!-- loop -->\n```sh\n(AFTER=0\n.*?)```", PAGE.read_text(), re.DOTALL)
     data_dir = tmp_path / "data"
     with ServerProcess(data_dir) as first:
         client = {"POSTROOM_URL": first.url, "POSTROOM_TOKEN": first.token}

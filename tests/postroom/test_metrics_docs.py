@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from postroom.config import load
 from web.metrics.families import FAMILIES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -87,6 +89,13 @@ def test_a_query_asks_only_for_metrics_and_labels_that_there_are(query: str) -> 
     assert set(LABEL.findall(query)) <= labels
     grouped = {label.strip() for group in BY.findall(query) for label in group.split(",")}
     assert grouped <= labels
+
+
+def test_prometheus_is_shown_where_a_server_has_its_metrics() -> None:
+    [text] = re.findall(r"<!-- prometheus -->\n```yaml\n(.*?)```", PAGE, re.S)
+    [job] = yaml.safe_load(text)["scrape_configs"]
+    assert job["static_configs"] == [{"targets": [str(load().bind)]}]
+    assert job["authorization"].keys() == {"credentials_file"}  # a bearer token is its default
 
 
 def test_the_page_has_alerts() -> None:

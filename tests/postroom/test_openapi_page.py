@@ -1,4 +1,4 @@
-"""`docs/api.md` and the OpenAPI document say the same: its examples are the page's, and all that the page prints is as
+"""The pages about the API and the OpenAPI document say the same: its examples are theirs, and all that they print is as
 the document's schemas have it. And `docs/openapi.md` tells of the document.
 """
 
@@ -13,7 +13,7 @@ from tests.postroom.api_page import FILE, Call, api_page, calls, operation_of, w
 from tests.postroom.fronts import front
 from tests.postroom.serverproc import ServerProcess
 from tests.postroom.test_api_docs import anchor
-from tests.postroom.tour import API, OPENAPI, as_printed, by_kind, differences
+from tests.postroom.tour import OPENAPI, api_text, as_printed, by_kind, differences
 from web.front import Front
 
 
@@ -37,7 +37,7 @@ def test_what_the_page_sends_and_prints_is_as_the_document_says(
     application: Front, contract: Contract
 ) -> None:
     sent, printed = 0, 0
-    for call in calls(API.read_text()):
+    for call in calls(api_text()):
         operation = operation_of(call, application.document.operations)
         answer = call.answered
         content = contract.operation(operation.key)["responses"]

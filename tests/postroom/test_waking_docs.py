@@ -19,7 +19,9 @@ from web.waking.message import check_secret, message_of
 
 CHAPTER = AGENTS.read_text().partition("## Waking an agent\n")[2]
 PROGRAM = re.compile(r"<!-- wake: python -->\n```python\n(.*?)```", re.S)
-CHECK_IN, CALL = map(json.loads, re.findall(r"```json\n(.*?)```", CHAPTER, re.S))
+CHECK_IN, CALL = map(
+    json.loads, re.findall(r"<!-- wake: (?:check-in|call) -->\n```json\n(.*?)```", CHAPTER, re.S)
+)
 
 
 def sent(secret: str) -> tuple[bytes, Mapping[str, str]]:

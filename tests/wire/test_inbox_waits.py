@@ -289,6 +289,33 @@ async def test_the_agent_reads_its_inbox_as_every_other_one_but_for_what_it_may_
         assert await seqs("after=0") == [1, 2, 3, 4, 5, 6]
 
 
+async def test_a_filtered_page_says_nothing_of_messages_that_the_agent_may_not_see(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with mail_scene(tmp_path) as at:
+        agent = await at.agent()
+        sent = (
+            (CLOSED, "rare"),
+            (OPEN, "rare"),
+            (OPEN, "push"),
+            (OPEN, "rare"),
+            (CLOSED, "rare"),
+            (OPEN, "push"),
+        )
+        await at.deliver(agent, *[await at.message(slug, event_type=kind) for slug, kind in sent])
+
+        async def page(query: str) -> tuple[list[int], Any]:
+            reply = await agent.call("GET", f"/v1/inboxes/agent.me/messages?types=rare&{query}")
+            body = reply.json
+            return [one["seq"] for one in body["messages"]], body.get("next_after", body.get("next_before"))
+
+        assert await page("after=0&limit=1") == ([2], 2)
+        assert await page("after=2&limit=1") == ([4], 6), "the hidden one behind it is not announced"
+        assert await page("limit=1") == ([4], 4)
+        assert await page("before=4&limit=1") == ([2], None)
+        assert await page("after=0&limit=9") == ([2, 4], 6)
+
+
 async def test_an_agents_token_lists_its_own_inbox_and_the_commons(
     tmp_path: Path, mock_clock: trio.testing.MockClock
 ) -> None:

@@ -48,7 +48,8 @@ async def test_every_screen_is_closed_to_everything_from_elsewhere(
                 reply = await visitor.get(path)
                 assert reply.header("content-security-policy") == POLICY, path
                 assert reply.header("x-frame-options") == "DENY"
-                assert reply.header("cache-control") == "no-store"
+                kept = "public, max-age=31536000, immutable" if path.endswith(".css") else "no-store"
+                assert reply.header("cache-control") == kept, path
                 assert reply.header("x-content-type-options") == "nosniff"
                 assert b"<script>" not in reply.body
                 assert b" style=" not in reply.body
@@ -206,6 +207,14 @@ async def test_queries_of_any_kind_are_answered_with_a_page(
             assert reply.status == status, (path, reply.body[-500:])
 
 
+async def test_a_file_of_another_version_is_served_and_not_kept(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with site(tmp_path) as at:
+        reply = await at.browser().get("/ui/static/000000000000/page.js")
+        assert (reply.status, reply.header("cache-control")) == (200, "no-store")
+
+
 async def test_switched_off_there_is_no_page(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with site(tmp_path, ui_enabled=False) as at:
         for path in ("/ui", "/ui/sign-in", "/ui/inboxes"):
@@ -247,7 +256,7 @@ async def test_a_purge_a_secret_and_a_token_go_their_way(tmp_path: Path, autojum
         await _demo(at)
         browser = await at.admin()
         reply = await browser.post("/ui/inboxes/demo/purge", {})
-        assert b"1 messages were dropped." in (await browser.get(reply.header("location") or "")).body
+        assert b"1 message was dropped." in (await browser.get(reply.header("location") or "")).body
         reply = await browser.post("/ui/tokens", {"kind": "agent", "inboxes": "demo", "name": "reader"})
         shown = await browser.get(reply.header("location") or "")
         [text] = re.findall(rb"prm_agent_[A-Za-z0-9_-]{43}", shown.body.replace(b"data-copy", b""))[:1]

@@ -14,6 +14,8 @@ from web.pages.sessions import NOTES_KEPT, SESSIONS_PER_TOKEN, Session
 SHORT = {"ui_session_seconds": 120.0, "ui_idle_seconds": 20.0}
 """Hours would be a tick of the server's for every second of them."""
 
+RENEWAL = ("Postroom-Renewal", "1")
+
 
 async def test_a_session_is_a_cookie_of_the_page_alone(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with site(tmp_path) as at:
@@ -97,6 +99,21 @@ async def test_a_session_ends_by_age_and_by_idleness(
             reply = await browser.get("/ui/inboxes")
         assert reply.status == (200 if signed_in else 303)
         assert (browser.cookie is not None) == signed_in
+
+
+async def test_a_page_that_renews_itself_is_no_sign_of_use_and_takes_no_note(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with site(tmp_path, **SHORT) as at:
+        browser = await at.admin()
+        await browser.post("/ui/machines", {"name": "laptop"})
+        assert b"laptop was created" not in (await browser.get("/ui/agents", RENEWAL)).body
+        assert b"laptop was created" in (await browser.get("/ui/agents")).body
+        for _ in range(3):
+            await pass_time(5)
+            assert (await browser.get("/ui/agents", RENEWAL)).status == 200
+        await pass_time(5)
+        assert (await browser.get("/ui/agents", RENEWAL)).status == 303
 
 
 def test_by_default_a_session_lasts_a_working_day_and_two_hours_without_a_click() -> None:

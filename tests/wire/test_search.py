@@ -332,3 +332,25 @@ async def test_pages_of_which_nothing_may_be_seen_are_read_on_from(
             assert page["messages"]
             params["before"] = page["next_before"]
         assert read == [9, 1]
+
+
+async def test_a_search_says_nothing_of_words_in_messages_that_the_caller_may_not_see(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with mail_scene(tmp_path, indexing=True) as at:
+        agent = await at.agent("me")
+        await switch(at.world, agent.record.inbox_id, on=True)
+        for slug, text in (
+            (CLOSED, "swordfish"),
+            (OPEN, "swordfish marlin"),
+            (OPEN, "swordfish"),
+            (CLOSED, "swordfish"),
+        ):
+            await at.deliver(agent, await at.message(slug, b'{"say": "%s"}' % text.encode()))
+        await pass_time(INDEXED_SECONDS)
+        assert seqs(await search_own(agent, "swordfish", limit=5)) == [3, 2]
+        first = await search_own(agent, "swordfish", limit=1)
+        assert (seqs(first), first["next_before"]) == ([3], 3), "another one is there that it may see"
+        for q in ("swordfish", "sw*", "marlin"):  # the first two are in a hidden one as well
+            last = await search_own(agent, q, limit=1, before=3)
+            assert (seqs(last), last["next_before"]) == ([2], None)

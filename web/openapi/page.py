@@ -1,4 +1,4 @@
-"""What `docs/api.md` says, for the document: examples, when which error comes, and what a member of a form means where
+"""What the pages about the API say, for the document: examples, when which error comes, and what a member means where
 its definition does not say so.
 
 `page.json` is made of that page (`python -m tests.postroom.api_page`) and is a part of the package. So nothing is told

@@ -73,7 +73,7 @@ class AgentScreens:
             )
         except Exception as raised:
             return await _list(visit, form.shown(), told(raised))
-        note = {"token": made["token"]} if "token" in made else f"The agent {agent_id} was made."
+        note = {"token": made["token"]} if "token" in made else f"The agent {agent_id} was created."
         return visit.leave(_path(agent_id), note)
 
     async def create_machine(self, visit: Visit) -> Answer:
@@ -84,7 +84,7 @@ class AgentScreens:
             await visit.call("POST", "/v1/machines", {"name": form.text("name")})
         except Exception as raised:
             return await _list(visit, form.shown(), told(raised))
-        return visit.leave("/ui/agents", f"The machine {form.text('name')} was made.")
+        return visit.leave("/ui/agents", f"The machine {form.text('name')} was created.")
 
     async def delete_machine(self, visit: Visit) -> Answer:
         """`POST /ui/machines/{name}/delete`: it goes, with its agents and all tokens of both."""

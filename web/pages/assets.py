@@ -43,11 +43,14 @@ class Assets:
         return f"{self._prefix}/{name}"
 
     async def serve(self, request: Request) -> Answer:
-        """`GET …/{digest}/{name}`: the file, whatever the digest: a script of an old page finds its modules."""
+        """`GET …/{digest}/{name}`: the file, whatever the digest: a script of an old page finds its modules. With the
+        digest of now, browsers may keep it.
+        """
         asset = self._files.get(request.params["name"])
         if asset is None:
             raise ApiError("not_found", "There is nothing at this address.")
-        return Answer(200, asset.body, asset.content_type, SAFETY_HEADERS)
+        lasting = request.params["digest"] == self.digest
+        return Answer(200, asset.body, asset.content_type, SAFETY_HEADERS, lasting=lasting)
 
 
 def _load() -> Mapping[str, Asset]:

@@ -28,6 +28,9 @@ FORM_TOKEN_HEADER = b"postroom-form"
 
 FORM_TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field
 
+RENEWAL_HEADER = b"postroom-renewal"
+"""How a script of the page says that it asks by itself, with nobody at the keys: no sign that the session is used."""
+
 FOREIGN = "This request does not come from a page of this server. Open the page again, and try once more."
 STALE_FORM = "This form is from another session. Open the page again, and try once more."
 
@@ -47,11 +50,17 @@ def cookies(headers: RawHeaders) -> Sequence[str]:
 
 def find(sessions: Sessions, request: Request) -> tuple[Session, Principal] | None:
     """Return the session that a request belongs to, and its caller as of this moment."""
+    used = not is_renewal(request)
     for text in cookies(request.headers):
-        found = sessions.find(text)
+        found = sessions.find(text, used=used)
         if found is not None:
             return found
     return None
+
+
+def is_renewal(request: Request) -> bool:
+    """Whether a page that is open renews itself."""
+    return request.header(RENEWAL_HEADER) is not None
 
 
 def set_cookie(text: str, *, secure: bool) -> tuple[bytes, bytes]:

@@ -84,16 +84,19 @@ class Sessions:
             self.end(mine[0])
         return text
 
-    def find(self, text: str) -> tuple[Session, Principal] | None:
-        """Return the session of a cookie's text with its caller as of this moment, and note that it was used."""
+    def find(self, text: str, *, used: bool = True) -> tuple[Session, Principal] | None:
+        """Return the session of a cookie's text with its caller as of this moment, and note that it was used, if that
+        is what it was.
+        """
         session = self._by_key.get(_key(text))
         caller = None if session is None else self.caller_of(session)
         if session is None or caller is None:
             return None
-        session.seen_at = self._clock()
-        mine = self._of_token[session.token_id]
-        mine.remove(session)
-        mine.append(session)
+        if used:
+            session.seen_at = self._clock()
+            mine = self._of_token[session.token_id]
+            mine.remove(session)
+            mine.append(session)
         return session, caller
 
     def caller_of(self, session: Session) -> Principal | None:

@@ -17,7 +17,7 @@ from web.pages.providers import PROVIDERS
 from web.pages.screens import Screens
 from web.pages.visit import Visit, told
 
-POLICIES = (("drop_oldest", "the oldest goes"), ("refuse", "what is new is refused"))
+POLICIES = (("drop_oldest", "the oldest are dropped"), ("refuse", "new ones are refused"))
 
 
 class SettingsScreens:
@@ -76,7 +76,9 @@ class SettingsScreens:
         await visit.form()
         slug = visit.params["slug"]
         done = await visit.call("POST", at("/v1/inboxes/{}:purge", slug))
-        return visit.leave(_path(slug, "settings"), f"{done['purged']:,} messages were dropped.")
+        count = done["purged"]
+        said = "1 message was dropped." if count == 1 else f"{count:,} messages were dropped."
+        return visit.leave(_path(slug, "settings"), said)
 
     async def delete(self, visit: Visit) -> Answer:
         """`POST …/delete`: the inbox goes, when its name was written to say so."""

@@ -13,9 +13,9 @@ from web.pages.screens import Screens
 from web.pages.visit import Visit, told
 
 KINDS = (
-    ("agent", "reads inboxes; of an agent: its mail as well"),
-    ("machine", "acts for all agents of a machine"),
-    ("admin", "may do everything"),
+    ("agent", "Agent: reads inboxes"),
+    ("machine", "Machine: acts for its agents"),
+    ("admin", "Admin: may do everything"),
 )
 
 

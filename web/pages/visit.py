@@ -10,7 +10,7 @@ from web.faults import as_api_error
 from web.http import Answer, Request
 from web.pages import forms
 from web.pages.calls import Calls, Query
-from web.pages.gate import FORM_TOKEN_FIELD, FORM_TOKEN_HEADER, check_form_token
+from web.pages.gate import FORM_TOKEN_FIELD, FORM_TOKEN_HEADER, check_form_token, is_renewal
 from web.pages.rendering import SAFETY_HEADERS, Templates
 from web.pages.sessions import Session
 
@@ -86,7 +86,7 @@ class Visit:
         return await self.request.read_body()
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Answer:
-        """Return a page; `note` is what was left for it (`Session.leave`)."""
+        """Return a page; `note` is what was left for it (`Session.leave`), and not for a tab that renews itself."""
         return self._templates.answer(
             template,
             {
@@ -94,7 +94,7 @@ class Visit:
                 "agent": self.agent,
                 "form_token": self.session.form_token,
                 "path": self.path,
-                "note": self.session.take(self.path),
+                "note": None if is_renewal(self.request) else self.session.take(self.path),
                 "error": None,
                 **values,
             },

@@ -36,7 +36,7 @@ async function ask() {
   asking?.abort();
   const body = wanted();
   if (!Object.keys(body).length) {
-    say("Write something, and see.");
+    say("Describe an interest to see what matches.");
     list.replaceChildren();
     return;
   }

@@ -23,7 +23,7 @@ make.addEventListener("click", () => {
   secret.value = btoa(String.fromCharCode(...random));
   secret.type = "text";
   secret.select();
-  announce("A secret was made");
+  announce("A secret was generated");
 });
 kind.addEventListener("change", show);
 verifier.addEventListener("change", show);

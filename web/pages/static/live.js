@@ -22,6 +22,7 @@ function start() {
   const hold = document.getElementById("hold");
   const fresh = document.getElementById("fresh");
   const latest = document.getElementById("latest");
+  const older = document.getElementById("older");
   const rowTemplate = document.getElementById("row");
   const gapTemplate = document.getElementById("gap");
   const { slug, verified } = live.dataset;
@@ -43,15 +44,25 @@ function start() {
       dropped += waiting.length - KEPT;
       waiting = waiting.slice(-KEPT);
     }
+    soon();
+  }
+
+  function soon() {
     if (!timer && !document.hidden) timer = setTimeout(draw, DRAW_MS);
   }
+
+  /** Whether a message is one of those that the list is narrowed to; the server has narrowed it by type already. */
+  function wanted(text) {
+    return !verified || JSON.parse(text).verified === (verified === "true");
+  }
+
+  const seqOf = (id) => Number(id.slice(id.lastIndexOf(":") + 1));
 
   function connect() {
     const url = new URL(live.dataset.stream, location.href);
     if (cursor) {
-      const colon = cursor.lastIndexOf(":");
-      url.searchParams.set("epoch", cursor.slice(0, colon));
-      url.searchParams.set("after", cursor.slice(colon + 1));
+      url.searchParams.set("epoch", cursor.slice(0, cursor.lastIndexOf(":")));
+      url.searchParams.set("after", seqOf(cursor));
     }
     source = new EventSource(url);
     source.onopen = () => {
@@ -64,7 +75,9 @@ function start() {
     };
     source.addEventListener("message", (event) => {
       cursor = event.lastEventId;
-      take({ text: event.data });
+      latestSeq = Math.max(latestSeq, seqOf(cursor));
+      if (wanted(event.data)) take({ text: event.data });
+      else soon();
     });
     source.addEventListener("gap", (event) => {
       const gap = JSON.parse(event.data);
@@ -130,11 +143,7 @@ function start() {
 
   function draw() {
     timer = undefined;
-    const last = waiting.findLast((entry) => entry.text !== undefined);
-    if (last) {
-      latestSeq = Math.max(latestSeq, JSON.parse(last.text).seq);
-      latest.textContent = thousands(latestSeq);
-    }
+    latest.textContent = thousands(latestSeq);
     const messages = waiting.filter((entry) => entry.text !== undefined).length + dropped;
     if (reading()) {
       fresh.hidden = messages === 0;
@@ -150,21 +159,21 @@ function start() {
     let missed = dropped;
     waiting = [];
     dropped = 0;
-    if (entries.length > KEPT) {
-      missed += entries.length - KEPT;
-      entries = entries.slice(-KEPT);
+    if (missed || entries.length > KEPT) {
+      const room = KEPT - 1; // beside the row that says so
+      missed += Math.max(entries.length - room, 0);
+      entries = entries.slice(-room);
     }
     const rows = [];
     if (missed) rows.push(tooMany(missed, entries));
     for (const entry of entries) {
-      const row = entry.gap === undefined ? rowOf(JSON.parse(entry.text)) : gapOf(entry.gap);
-      if (row) rows.push(row);
+      rows.push(entry.gap === undefined ? rowOf(JSON.parse(entry.text)) : gapOf(entry.gap));
     }
     // A colour that fades is a frame of work for each of its steps: not for a crowd.
     if (rows.length <= FEW) for (const row of rows) row.classList.add("new");
     rows.reverse();
     list.prepend(...rows);
-    while (list.children.length > KEPT) list.lastElementChild.remove();
+    if (list.children.length > KEPT) shorten();
     const isEmpty = list.children.length === 0;
     document.getElementById("nothing").hidden = !isEmpty;
     list.toggleAttribute("data-empty", isEmpty);
@@ -172,8 +181,21 @@ function start() {
     else if (rows.length) announce(`${rows.length + missed} new messages`);
   }
 
+  /** Take rows away at the end, and let the page of older messages begin with them. */
+  function shorten() {
+    while (list.children.length > KEPT) list.lastElementChild.remove();
+    older.firstElementChild.href = pageBefore([...list.children].findLast((row) => row.dataset.seq).dataset.seq);
+    older.hidden = false;
+  }
+
+  /** Return the address of the messages before one, narrowed as the list is. */
+  function pageBefore(seq) {
+    const query = new URLSearchParams(location.search);
+    query.set("before", seq);
+    return `${location.pathname}?${query}`;
+  }
+
   function rowOf(message) {
-    if (verified && message.verified !== (verified === "true")) return null;
     const row = rowTemplate.content.firstElementChild.cloneNode(true);
     const of = (name) => row.querySelector(`[data-of=${name}]`);
     row.dataset.seq = message.seq;
@@ -197,11 +219,10 @@ function start() {
   }
 
   function tooMany(count, entries) {
-    const row = gapOf(`${thousands(count)} messages came faster than they can be listed. `);
+    const row = gapOf(`${thousands(count)} messages are left out here: more came than the list takes at once. `);
     const next = entries.find((entry) => entry.text !== undefined);
     const link = document.createElement("a");
-    const before = next ? JSON.parse(next.text).seq : latestSeq + 1;
-    link.href = `/ui/inboxes/${encodeURIComponent(slug)}?before=${before}`;
+    link.href = pageBefore(next ? JSON.parse(next.text).seq : latestSeq + 1);
     link.textContent = "Look at them";
     row.append(link);
     return row;

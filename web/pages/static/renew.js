@@ -4,7 +4,7 @@
 //
 // A tab that nobody looks at asks nothing. A server that does not answer is asked less and less often.
 
-import { announce, localTime } from "./text.js";
+import { announce, timeOf } from "./text.js";
 
 const SLOWEST_SECONDS = 30;
 
@@ -14,6 +14,7 @@ function fetchDocument(url) {
     request.open("GET", url);
     request.responseType = "document";
     request.setRequestHeader("Accept", "text/html");
+    request.setRequestHeader("Postroom-Renewal", "1"); // nobody has asked: no sign that the session is in use
     request.timeout = 15_000;
     request.onload = () => (request.status === 200 && request.response ? resolve(request.response) : reject(request.status));
     request.onerror = request.ontimeout = () => reject(0);
@@ -68,7 +69,7 @@ function become(old, fresh) {
   }
   if (old.nodeType !== Node.ELEMENT_NODE) return;
   if (old.nodeName === "TIME") {
-    const text = localTime(fresh.dateTime);
+    const text = timeOf(fresh);
     if (old.textContent !== text) old.textContent = text;
     attributes(old, fresh);
     return;

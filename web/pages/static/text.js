@@ -37,6 +37,7 @@ export const thousands = (count) => count.toLocaleString("en");
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const years = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", hourCycle: "h23" });
 
 /** Return a time in the reader's own zone; the day is left out of today's, the year of this year's. */
 export function localTime(text, now = new Date()) {
@@ -47,9 +48,15 @@ export function localTime(text, now = new Date()) {
   return `${date} ${clock.format(time)}`;
 }
 
+/** Return what a time element says: of one that is marked so, day, time and zone. */
+export function timeOf(element) {
+  const time = new Date(element.dateTime);
+  return "exact" in element.dataset && !Number.isNaN(time.getTime()) ? exact.format(time) : localTime(element.dateTime);
+}
+
 /** Write every time below a node in the reader's own zone; its title keeps what the server said. */
 export function localize(root) {
-  for (const time of root.querySelectorAll("time[datetime]")) time.textContent = localTime(time.dateTime);
+  for (const time of root.querySelectorAll("time[datetime]")) time.textContent = timeOf(time);
 }
 
 /** Tell people who do not see the page. */

@@ -1,0 +1,1 @@
+"""The documentation as a whole: that the site builds, that its links lead somewhere, that its examples are checked."""
