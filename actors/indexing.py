@@ -37,6 +37,9 @@ from storage.search_records import Indexable, IndexRow
 SLICE_ROWS = 32
 """Entries that are indexed with one unit: of 1 KiB each, in about 3 ms of the writer's time."""
 
+MERGES_AT_ONCE = 8
+"""After a slice: several times what it has added, so that segments do not grow in number."""
+
 SLICE_BYTES = 32_768
 """Text after which a slice ends. One body may have twice as much: its unit takes 10 ms, and no other is with it."""
 
@@ -188,7 +191,8 @@ class Indexer:
         for state in states:
             if state.indexed_seq < state.latest_seq:
                 self._behind[state.inbox_id] = None
-        await self._merge()
+        while await self._store.commit(MergeIndex()):
+            await self._catch_up()  # all of it may be rewritten, and who searches wants what is new
 
     async def _catch_up(self) -> None:
         """Index slice by slice until no inbox is behind; they take turns."""
@@ -220,9 +224,7 @@ class Indexer:
         if found.failed:
             self.failed += found.failed
             log.error("messages could not be taken apart", inbox_id=inbox_id, messages=found.failed)
-        await self._merge()
+        for _ in range(MERGES_AT_ONCE):
+            if not await self._store.commit(MergeIndex()):
+                break
         return found.more
-
-    async def _merge(self) -> None:
-        while await self._store.commit(MergeIndex()):
-            pass

@@ -11,6 +11,8 @@ loops.
 - Whatever removes an entry removes its row in the same unit. A dropped index is a row of `search_index` without an
   inbox, which `sweep` takes away slice by slice; if the inbox gets another one meanwhile, that has another number.
 - Segments are merged by slices of our own (`merge`); FTS5's automatic merges are off (`0006_search.sql`).
+- Behind a tombstone the words are still there, until its segment is merged. Those of an erased entry must go: then all
+  segments are merged into one, slice by slice, and what that frees is overwritten.
 """
 
 from collections.abc import Sequence
@@ -34,6 +36,9 @@ FORGOTTEN_AT_ONCE = 32
 
 MERGED = 2
 """Fewer changes than so many rows: FTS5's sign that there was nothing to merge."""
+
+ERASED, REWRITING = 1, 2
+"""Of `search_upkeep.erased`; 0 is nothing to do."""
 
 _FORGET = "DELETE FROM search_words WHERE rowid BETWEEN ? AND ?"
 _FORGET_SOME = (
@@ -102,8 +107,8 @@ def forget(sql: Sql, index_id: int, low: int, high: int) -> None:
 def forget_erased(sql: Sql, inbox_id: int, seq: int) -> None:
     """Remove an entry from the index of its inbox, if that has one."""
     found = index_of(sql, inbox_id)
-    if found is not None:
-        forget(sql, found[0], seq, seq)
+    if found is not None and sql.change(_FORGET, (row_id(found[0], seq), row_id(found[0], seq))):
+        sql.change("UPDATE search_upkeep SET erased = ?", (ERASED,))
 
 
 def dropped(sql: Sql) -> int | None:
@@ -124,6 +129,24 @@ def take_away(sql: Sql, index_id: int, most: int) -> int:
 
 def merge(sql: Sql) -> bool:
     """Merge a slice of the index's segments, as `SearchChanges.merge_index` says."""
+    erased = sql.value("SELECT erased FROM search_upkeep")
+    # Always: what a merge leaves on a page that it frees may be erased later, and would not be found there any more.
+    with sql.overwriting():
+        if not erased:
+            return _merge(sql, MERGE_PAGES)
+        if erased == ERASED:
+            sql.change("UPDATE search_upkeep SET erased = ?", (REWRITING,))
+            _merge(sql, -MERGE_PAGES)  # FTS5's sign that all segments are to become one, however few they are
+            return True
+        # At the end once more: a merge that was under way already may have carried words over before they were erased.
+        more = _merge(sql, MERGE_PAGES) or _merge(sql, -MERGE_PAGES)
+        if not more:
+            sql.change("UPDATE search_upkeep SET erased = 0")
+        return more
+
+
+def _merge(sql: Sql, pages: int) -> bool:
+    """Return whether there was something to merge."""
     before = sql.db.total_changes()
-    sql.change("INSERT INTO search_words (search_words, rank) VALUES ('merge', ?)", (MERGE_PAGES,))
+    sql.change("INSERT INTO search_words (search_words, rank) VALUES ('merge', ?)", (pages,))
     return sql.db.total_changes() - before >= MERGED

@@ -82,8 +82,8 @@ class Sql:
     def overwriting(self) -> Iterator[None]:
         """Have SQLite write zeros over what a statement removes or moves, also in pages that it frees.
 
-        For secrets alone, sealed or not: one that was removed while there was no key must be gone when there is one.
-        For messages it would cost a write for each page that retention frees.
+        For secrets, sealed or not: one that was removed while there was no key must be gone when there is one. And for
+        messages that are erased, not for those that retention takes: it costs a write for each page that is freed.
         """
         self.db.pragma("secure_delete", True)
         try:

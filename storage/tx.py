@@ -142,8 +142,9 @@ class SqliteTx(SqliteMailChanges):
             raise Fenced(f"inbox {inbox_id} is no longer at {believed.epoch}:{believed.latest_seq}")
 
     def erase(self, inbox_id: int, seq: int) -> int | None:
-        """Delete one entry and remember the hole."""
-        return sweep.erase(self.sql, inbox_id, seq, self._now)
+        """Delete one entry and remember the hole. What was there is overwritten."""
+        with self.sql.overwriting():
+            return sweep.erase(self.sql, inbox_id, seq, self._now)
 
     def drop_before(self, inbox_id: int, seq: int) -> None:
         """Leave the entries below `seq` to `sweep`."""

@@ -17,7 +17,7 @@ BUDGETS_SECONDS: dict[str, float] = {
     "postroom": 600,
     "live": 900,
     "bench": 300,
-    "browser": 240,
+    "browser": 300,
     "packages": 300,
     "docs": 90,
 }

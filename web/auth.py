@@ -103,6 +103,11 @@ class Authenticator:
             raise self._wrong.refusal(address, self._options.auth_failures_per_minute)
         return Principal(token)
 
+    def knows(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+        """Whether a request shows a valid token. Counts nothing."""
+        sent = [value for name, value in headers if name == b"authorization"]
+        return bool(sent) and self._find(sent) is not None
+
     def _find(self, sent: Sequence[bytes]) -> TokenRecord | None:
         """Return the token of the header's lines, None when they are not one valid token."""
         scheme, _, credential = sent[0].partition(b" ")

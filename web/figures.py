@@ -4,6 +4,8 @@ Every name that is counted by comes from a table of ours: an outcome, a verifier
 sender chose is among them, so nobody outside decides how many figures there are.
 """
 
+from collections.abc import Iterable
+
 from actors.commands import Appended
 from web.faults import as_api_error
 from web.limits import ClientGone
@@ -66,13 +68,18 @@ class IngestFigures:
         return outcome
 
 
+FAULT = 500
+"""The status of a defect."""
+
+
 class AnswerFigures:
     """Answers since the start, of everything but ingest: how many, by part of the surface and status."""
 
     __slots__ = ("counts",)
 
-    def __init__(self) -> None:
-        self.counts: dict[tuple[str, int], int] = {}
+    def __init__(self, surfaces: Iterable[str] = ()) -> None:
+        """For each of `surfaces` there is an answer 500 to count from the start, so that a first one is an increase."""
+        self.counts: dict[tuple[str, int], int] = {(surface, FAULT): 0 for surface in dict.fromkeys(surfaces)}
 
     def gave(self, surface: str, status: int) -> None:
         """Count one."""

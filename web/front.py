@@ -99,6 +99,7 @@ class Front:
         self._pages = pages
         self._proxies = TrustedProxies(options.trusted_proxies)
         self.requests = RequestLog() if requests is None else requests
+        self.requests.template_of = self.template_of
         self.document = Document((*BESIDE_THE_TABLES, *operations((*hot, *administration))))
         if pages is not None:
             hot, administration = (*hot, *pages.hot), (*administration, *pages.through_quart)
@@ -125,9 +126,9 @@ class Front:
         route = None if found is None else found.route(method)
         return "" if route is None else route.template
 
-    def trusts(self, peer: str | None) -> bool:
-        """Whether the machine at the other end of a connection is a trusted proxy."""
-        return self._proxies.trusts_peer(peer)
+    def trusts(self, peer: str | None, headers: RawHeaders) -> bool:
+        """Whether a request comes from a trusted proxy, at the other end of its connection, or shows a valid token."""
+        return self._proxies.trusts_peer(peer) or self._authenticator.knows(headers)
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         """Answer one request (or take part in the server's start and end)."""

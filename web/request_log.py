@@ -7,6 +7,7 @@ path as it came, in which some senders have their credential and some clients a 
 
 import logging
 import time
+from collections.abc import Callable
 
 import structlog
 
@@ -28,8 +29,17 @@ FIXED = {
 }
 """Parts of the surface that are one path."""
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+OTHER_METHOD = "_OTHER"
+"""What any other method is called: a sender may write what it likes there, and as much as it likes."""
+
 UNKNOWN = "other"
 """The part of the surface of whatever is not there."""
+
+SURFACES = ("api", "ui", *dict.fromkeys(FIXED.values()), UNKNOWN)
+
+NO_ROUTE = "…"
+"""The route of a path, or of a method there, that no route has."""
 
 LOGGER = "postroom.requests"
 
@@ -37,10 +47,13 @@ log = structlog.get_logger(LOGGER)
 
 
 class RequestLog:
-    """Notes requests. `answers`: how many were answered, but for ingest, which counts its outcomes by itself."""
+    """Notes requests. `answers`: how many were answered, but for ingest, which counts its outcomes by itself.
+    `template_of` finds a route by method and path, for what was answered before one was looked for.
+    """
 
     def __init__(self) -> None:
-        self.answers = AnswerFigures()
+        self.answers = AnswerFigures(SURFACES)
+        self.template_of: Callable[[str, bytes], str] = lambda method, raw_path: ""
         self._level = logging.getLogger(LOGGER)
 
     def note(self, request: Request, status: int) -> None:
@@ -50,13 +63,18 @@ class RequestLog:
         if self._level.isEnabledFor(logging.DEBUG):
             log.debug(
                 "answered",
-                method=request.method,
-                route=route_of(request),
+                method=method_of(request.method),
+                route=request.route or self.template_of(request.method, request.raw_path) or NO_ROUTE,
                 inbox=_inbox_of(request),
                 status=status,
                 seconds=round(time.perf_counter() - request.began_at, 6),
                 address=request.source_ip,
             )
+
+
+def method_of(method: str) -> str:
+    """Return a method as logs and traces call it."""
+    return method if method in METHODS else OTHER_METHOD
 
 
 def surface_of(raw_path: bytes) -> str:
@@ -68,15 +86,6 @@ def surface_of(raw_path: bytes) -> str:
     if raw_path == UI_PREFIX or raw_path.startswith(b"/ui/"):
         return "ui"
     return FIXED.get(raw_path, UNKNOWN)
-
-
-def route_of(request: Request) -> str:
-    """Return the template of a request's path; `…` for a path that no route has."""
-    if request.route:
-        return request.route
-    if request.raw_path.startswith(INGEST_PREFIX):
-        return INGEST_ROUTE
-    return request.raw_path.decode("latin-1") if request.raw_path in FIXED else "…"
 
 
 def _inbox_of(request: Request) -> str | None:

@@ -4,8 +4,8 @@ know it: each part here is put around, or in the place of, a part that works ali
 A span holds what a log may hold: routes, outcomes, verdicts, statuses, ids of requests. Never a path as it came, a
 query, a header, a body, an address, nor an exception's message or trace, which may repeat any of them.
 
-The trace of a caller (`traceparent`) is continued where callers show a token, and behind a trusted proxy. Of a sender
-it is not read: strangers do not decide what is traced, nor under which id.
+The trace of a caller (`traceparent`) is continued for whoever shows a valid token, and behind a trusted proxy.
+Strangers do not decide what is traced, nor under which id.
 """
 
 from collections.abc import Iterable, Iterator
@@ -48,14 +48,10 @@ from web.mcp.result import Outcome
 from web.mcp.tools import Arguments, Call, Run, Tool
 from web.pulling import PullPage
 from web.request_ids import REQUEST_ID
-from web.request_log import INGEST_ROUTE
+from web.request_log import method_of
 from web.verify.model import Judgement
 
 T = TypeVar("T")
-
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-OTHER_METHOD = "_OTHER"
-"""What any other method is called: a sender may write what it likes there."""
 
 EVENT_STREAM = b"text/event-stream"
 
@@ -154,23 +150,21 @@ class TracedFront:
                 span.end()
 
     def _begin(self, scope: HTTPScope, route: str) -> Span:
-        method = scope["method"] if scope["method"] in METHODS else OTHER_METHOD
+        method = method_of(scope["method"])
         attributes = {"http.request.method": method}
         if route:
             attributes["http.route"] = route
         name = f"{method} {route}".rstrip()
-        context = self._context(scope, route)
+        context = self._context(scope)
         return self._tracer.start_span(name, context, SpanKind.SERVER, attributes)
 
-    def _context(self, scope: HTTPScope, route: str) -> Context:
+    def _context(self, scope: HTTPScope) -> Context:
         """Return what the span is made below: the caller's span, or nothing."""
-        client = scope["client"]
-        if route == INGEST_ROUTE and not self._front.trusts(client[0] if client else None):
+        client, headers = scope["client"], list(scope["headers"])
+        if not self._front.trusts(client[0] if client else None, headers):
             return Context()
         carried = {
-            name.decode("latin-1"): value.decode("latin-1")
-            for name, value in scope["headers"]
-            if name in CARRIED
+            name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name in CARRIED
         }
         return self._propagator.extract(carried, Context())
 

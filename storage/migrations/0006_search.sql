@@ -13,6 +13,13 @@ CREATE VIRTUAL TABLE search_words USING fts5 (
 -- Left alone, it would merge its segments inside the unit that makes one too many, for as long as that takes.
 INSERT INTO search_words (search_words, rank) VALUES ('automerge', 0), ('crisismerge', 1000), ('usermerge', 8);
 
+-- Whether words of erased entries may still be in it: 0 no, 1 they may, 2 it is being rewritten without them.
+CREATE TABLE search_upkeep (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  erased INTEGER NOT NULL CHECK (erased IN (0, 1, 2))
+) STRICT;
+INSERT INTO search_upkeep VALUES (1, 0);
+
 -- `search` could be set before there was any.
 INSERT INTO search_index (inbox_id, indexed_seq)
   SELECT inbox_id, 0 FROM inbox WHERE state = 'live' AND CAST(settings AS TEXT) ->> '$.search' ORDER BY inbox_id;

@@ -133,7 +133,9 @@ def test_it_answers_keys_at_once_and_its_memory_is_bounded(admin: Visitor, api: 
             if took < LATENCY_MS and rounds[-1][1] > 0.8 * PER_SECOND:
                 break
         after, nodes = memory(admin)
-    assert min(took for took, rate in rounds if rate > 0.8 * PER_SECOND) < LATENCY_MS, rounds
+    at_full_pace = [took for took, rate in rounds if rate > 0.8 * PER_SECOND]
+    assert at_full_pace, f"the machine was too busy to send {PER_SECOND} a second: {rounds}"
+    assert min(at_full_pace) < LATENCY_MS, rounds
     assert after - before < GROWTH_BYTES
     assert nodes < NODES
     page.wait_for_function(

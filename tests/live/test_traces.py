@@ -184,18 +184,21 @@ async def test_a_span_is_named_by_its_route_and_never_by_its_path(
 
 
 @pytest.mark.parametrize(
-    ("target", "proxies", "continued"),
+    ("target", "known", "proxies", "continued"),
     [
-        ("/v1/inboxes", "none", True),
-        ("/in/demo", "none", False),
-        ("/in/demo", "127.0.0.0/8", True),
+        ("/v1/inboxes", True, "none", True),
+        ("/v1/inboxes", False, "none", False),
+        ("/nothing", False, "none", False),
+        ("/in/demo", False, "none", False),
+        ("/in/demo", False, "127.0.0.0/8", True),
     ],
 )
 async def test_the_caller_s_trace_is_continued_unless_the_caller_may_be_anybody(
-    tmp_path: Path, target: str, proxies: str, continued: bool
+    tmp_path: Path, target: str, known: bool, proxies: str, continued: bool
 ) -> None:
     async with traced(tmp_path, trusted_proxies=proxies) as server:
-        await server.ask("GET", target, server.token, PARENT)
+        token = server.token if known else ("Authorization", "Bearer prm_agent_of_nobody")
+        await server.ask("GET", target, token, PARENT)
         [span] = [span for span in server.spans() if span.kind is SpanKind.SERVER]
     assert span.context is not None
     assert (f"{span.context.trace_id:032x}" == TRACE) is continued

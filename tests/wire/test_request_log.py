@@ -72,13 +72,17 @@ async def test_a_line_at_debug_tells_of_each_request_and_has_its_id(
         sent = await client.request("POST", "/in/demo/deeper?q=1", body=b"{}")
         read = await client.request("GET", "/v1/inboxes/demo/messages?after=0", [token])
         gone = await client.request("GET", "/v1/nothing/here", [token])
+        unknown = await client.request("GET", "/v1/inboxes/demo/messages")
+        odd = await client.request("X" * 2_000, "/v1/inboxes/demo/messages", [token])
     lines = [line for line in debug() if line["event"] == "answered"]
     assert [(line["method"], line["route"], line["inbox"], line["status"]) for line in lines] == [
         ("POST", "/in/{slug}", "demo", 200),
         ("GET", "/v1/inboxes/{slug}/messages", "demo", 200),
         ("GET", "…", None, 404),
+        ("GET", "/v1/inboxes/{slug}/messages", None, 401),
+        ("_OTHER", "…", None, 405),
     ]
-    ids = [reply.header("postroom-request-id") for reply in (sent, read, gone)]
+    ids = [reply.header("postroom-request-id") for reply in (sent, read, gone, unknown, odd)]
     assert [line["request_id"] for line in lines] == ids
     for line in lines:
         assert (line["level"], line["logger"], line["address"]) == ("debug", "postroom.requests", "192.0.2.7")
