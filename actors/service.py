@@ -63,8 +63,8 @@ class Service:
     """Inboxes, messages and tokens, for callers that know nothing of actors or storage.
 
     It keeps, for all its callers together, what they have waited for, in seconds: `append_seconds` until a received
-    message was durable, `page_seconds` and `pull_seconds` until a page was ready to be sent. The latter two are counted
-    by whoever makes the pages.
+    message was durable, `search_seconds` for a look of a search, `page_seconds` and `pull_seconds` until a page was
+    ready to be sent. The latter two are counted by whoever makes the pages.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Service:
         self.append_seconds = Histogram(ANSWER_SECONDS)
         self.page_seconds = Histogram(ANSWER_SECONDS)
         self.pull_seconds = Histogram(ANSWER_SECONDS)
+        self.search_seconds = Histogram(ANSWER_SECONDS)
 
     @property
     def log(self) -> Log:
@@ -188,7 +189,10 @@ class Service:
         """Return what a search finds in a bounded time, as `SearchReads.search` says. Raises `InboxGone`,
         `ReadersBusy`.
         """
-        return await self._log.read(Reading(lambda snapshot: snapshot.search(query), slow=True))
+        began = time.perf_counter()
+        page = await self._log.read(Reading(lambda snapshot: snapshot.search(query), slow=True))
+        self.search_seconds.add(time.perf_counter() - began)
+        return page
 
     async def large_body(self, body_id: int, size: int) -> tuple[bytes, bool]:
         """Return a whole large body and whether it is strict JSON. Raises `BodyGone`."""

@@ -246,6 +246,7 @@ async def _run(
                 pulse=pulse,
                 authenticator=authenticator,
                 housekeeping=keeper.figures,
+                indexer=indexer,
                 calls=calls,
                 tracing=tracing,
             )

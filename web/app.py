@@ -8,6 +8,7 @@ import trio
 
 from actors.backups import Backups
 from actors.housekeeping import HousekeepingFigures
+from actors.indexing import Indexer
 from actors.service import Service
 from storage.clock import wall_clock_us
 from web.activity import Activity
@@ -115,14 +116,15 @@ def build_app(
     authenticator: Authenticator,
     housekeeping: HousekeepingFigures,
     calls: CallFigures,
+    indexer: Indexer,
     tracing: "Tracing | None" = None,
 ) -> tuple[Front, Metrics]:
     """Return the ASGI application, and what is counted in it and below it.
 
     `spool_dir` is where large bodies wait for their verdict; `connections` are those of the server that will serve it,
     for its figures; `pulse` beats for its streams and is run by the caller; `authenticator` is that of every port, so
-    that wrong tokens are counted together; `housekeeping` and `calls` (those of gRPC) are counted elsewhere;
-    `tracing` makes some parts traced ones.
+    that wrong tokens are counted together; `housekeeping`, `calls` (those of gRPC) and what `indexer` counts are
+    counted elsewhere; `tracing` makes some parts traced ones.
 
     With the read API off, its routes answer 404, saying so, and there is no MCP endpoint: ingest and administration are
     what is left.
@@ -145,6 +147,7 @@ def build_app(
             authenticator=authenticator,
             housekeeping=housekeeping,
             calls=calls,
+            indexer=indexer,
         )
     )
     front = Front(

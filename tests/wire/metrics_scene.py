@@ -55,6 +55,7 @@ class MetricsScene:
                 authenticator=served.front._authenticator,
                 housekeeping=self.keeper.figures,
                 calls=self.calls,
+                indexer=self.world.indexer,
             )
         )
 
@@ -110,7 +111,7 @@ Thing = Callable[[MetricsScene], Awaitable[None]]
 async def metrics_scene(tmp_path: Path) -> AsyncIterator[MetricsScene]:
     store = MemoryStore()
     async with (
-        wire(tmp_path, store=store, reading=True, routing=True, waking=True) as served,
+        wire(tmp_path, store=store, reading=True, routing=True, waking=True, indexing=True) as served,
         AsyncExitStack() as stack,
         trio.open_nursery() as nursery,
     ):

@@ -107,6 +107,22 @@ async def minute(at: MetricsScene) -> None:
     await pass_time(61)
 
 
+async def to_be_found(at: MetricsScene) -> None:
+    await at.served.inbox("found", search=True)
+    async with at.served.connect() as client:
+        assert (await client.request("POST", "/in/found", body=b"{}")).status == 200
+
+
+async def indexed(at: MetricsScene) -> None:
+    await to_be_found(at)
+    await pass_time(1)
+
+
+async def search(at: MetricsScene) -> None:
+    await to_be_found(at)
+    assert (await at.ask("GET", "/v1/inboxes/found/search?q=word")).status == 200
+
+
 async def routed(at: MetricsScene) -> None:
     await post(at)
     await pass_time(1)
@@ -238,6 +254,10 @@ THINGS: Mapping[str, Thing] = {
     "beacons": beacon,
     "wake_calls": agent_called,
     "wake_targets_given_up": nobody_there,
+    "search_behind_inboxes": to_be_found,
+    "search_indexed_messages": indexed,
+    "search_failed_messages": more(lambda at: at.world.indexer, "failed"),
+    "search_seconds": search,
 }
 
 CONSTANT = {"build_info"}

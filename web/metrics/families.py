@@ -248,4 +248,25 @@ ROUTING = (
     ),
 )
 
-FAMILIES: tuple[Family, ...] = (*SERVER, *INGEST, *STORE, *ACTORS, *READING, *KEEPING, *ROUTING)
+SEARCHING = (
+    gauge(
+        "search_behind_inboxes",
+        "Inboxes with search that have messages which cannot be found yet.",
+        lambda s: s.indexer.behind,
+    ),
+    counter(
+        "search_indexed_messages", "Messages that were put into search indexes.", lambda s: s.indexer.indexed
+    ),
+    counter(
+        "search_failed_messages",
+        "Messages that no word of could be put there: defects.",
+        lambda s: s.indexer.failed,
+    ),
+    histogram(
+        "search_seconds",
+        "What a look of a search takes; a search has one or several.",
+        lambda s: s.service.search_seconds,
+    ),
+)
+
+FAMILIES: tuple[Family, ...] = (*SERVER, *INGEST, *STORE, *ACTORS, *READING, *KEEPING, *ROUTING, *SEARCHING)

@@ -3,6 +3,7 @@
 import msgspec
 
 from actors.housekeeping import HousekeepingFigures
+from actors.indexing import Indexer
 from actors.service import Service
 from web.auth import Authenticator
 from web.figures import CallFigures
@@ -27,3 +28,4 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     authenticator: Authenticator
     housekeeping: HousekeepingFigures
     calls: CallFigures
+    indexer: Indexer
