@@ -35,6 +35,7 @@ async def front(options: WebOptions | None = None) -> Front:
             pulse=Pulse(),
             authenticator=Authenticator(world.tokens, web),
             housekeeping=HousekeepingFigures(),
+            indexer=world.indexer,
             calls=CallFigures(),
         )
         return made

@@ -45,6 +45,7 @@ WORDINGS = (
 BESIDE_THE_TABLES = {
     "POST /in/{slug}",
     "PUT /in/{slug}",
+    "GET /in/{slug}",
     "GET /healthz",
     "GET /readyz",
     "GET /openapi.json",

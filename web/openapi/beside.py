@@ -27,11 +27,19 @@ _SENDING = About(
     gives=("Postroom-Duplicate",),
 )
 
+LOOK = (
+    "See whether the address of an inbox is there: some providers look before they send. Nothing is stored; where its "
+    "provider asks something of an address first, that is answered as it expects it."
+)
+
+_LOOKING = About("Sending", "anybody", answers=OWN_ANSWER, refuses="not_found")
+
 _READY = About("Server", "anybody", None, Readiness, name="show_readiness", also={503: Readiness})
 
 BESIDE_THE_TABLES: tuple[Operation, ...] = (
     Operation("POST", "/in/{slug}", "send_message", SEND, _SENDING),
     Operation("PUT", "/in/{slug}", "put_message", SEND, _SENDING),
+    Operation("GET", "/in/{slug}", "look_at_inbox", LOOK, _LOOKING),
     operation("GET", "/healthz", Health.healthz, About("Server", "anybody", None, Alive, name="show_health")),
     operation("GET", "/readyz", Health.readyz, _READY),
 )
