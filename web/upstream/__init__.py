@@ -46,7 +46,10 @@ Versions: Hypercorn 0.18, h11 0.16, Quart 0.22 with quart-trio 0.12, Quart 0.23 
 - An exception that escapes one connection ends the server. `Connection.run`.
   `test_a_bug_in_one_connection_does_not_end_the_others`.
 - Hypercorn writes an answer in three pieces and starts and ends a timer task for each request; one write and
-  no task do. `Http1.stream_send`, `Connection.protocol_send`. `test_a_small_answer_is_one_write`.
+  no task do. `web/upstream/exchange.py`, `Connection.protocol_send`. `test_a_small_answer_is_one_write`.
+- An answer goes through an object for each message, two state machines, and h11's look at each of its headers, which
+  together cost more than its write. `web/upstream/exchange.py`.
+  `test_an_answer_is_the_one_that_hypercorn_would_have_sent`.
 - The memory channel between a connection and its handler costs a pass through the scheduler for every message, five for
   a small request. `web/upstream/receiving.py`. `test_messages_come_in_order_and_nobody_gives_way_for_them`.
 - A send costs a lock, a shield and a pass through the scheduler, also when the kernel takes all of it at once.

@@ -1,4 +1,6 @@
-"""Hypercorn's HTTP/1 protocol with our changes: one write for a small answer, refusals in our words."""
+"""Hypercorn's HTTP/1 protocol with our changes: requests as h11 reads them, answers as `web/upstream/exchange.py`
+frames them, refusals in our words.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -6,22 +8,16 @@ from typing import Any
 import h11
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import H11Protocol
-from hypercorn.protocol.events import Body, EndBody, Request, Response
-from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.h11 import STREAM_ID
-from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.typing import ConnectionState, H11SendableEvent
 
 from web.errors import ApiError
 from web.limits import PEER
 from web.replies import CLOSE, EVERY_ANSWER
+from web.upstream.exchange import Exchange, scope_of
 
 ERROR_LINGER_SECONDS = 2.0
 """How long a client that broke the protocol is still listened to, so that it can read the answer before the
 close."""
-
-HEAD_END_BYTES = len(b"\r\n")
-"""The empty line at the end of a head."""
 
 PROTOCOL_ERRORS: dict[int, ApiError] = {
     431: ApiError("headers_too_large", "The request's line and headers are too large."),
@@ -39,35 +35,72 @@ class Http1(H11Protocol):
     It is the `web.limits.Peer` of its requests.
     """
 
+    connection: h11.Connection  # never Hypercorn's other kind, which is for WebSockets
+
     def __init__(self, linger: Callable[[float], Awaitable[None]], *args: Any) -> None:
         super().__init__(*args)
         self.connection_state = ConnectionState({**self.connection_state, PEER: self})
         self.broken = False
         self._linger = linger
-        self._held = b""
+        self._exchange: Exchange | None = None
         self._gone = False
 
-    async def stream_send(self, event: StreamEvent) -> None:
-        """Write what a stream sends; the head waits for the first piece of the body or for the end."""
-        if isinstance(event, Response) and event.status_code >= 200:
-            headers = list(event.headers)
-            if self.keep_alive_requests >= self.config.keep_alive_max_requests:
-                headers.append((b"connection", b"close"))
-            head = self._encode(h11.Response(headers=headers, status_code=event.status_code))
-            # The server's own headers past h11, which looks at each for 2 µs.
-            self._held = head[:-HEAD_END_BYTES] + self._own_lines() if head else b""
-            if CLOSE in headers:
-                await self._write(b"")
-        elif isinstance(event, Body):
-            await self._write(self._encode(h11.Data(data=event.data)))
-        elif isinstance(event, EndBody):
-            await self._write(self._encode(h11.EndOfMessage()))
-        else:
-            await super().stream_send(event)
+    # -- what an exchange asks for ------------------------------------------------------------------------
+    @property
+    def speaks_chunks(self) -> bool:
+        """Whether the client knows bodies whose length is not said in front of them: from HTTP/1.1 on."""
+        return (self.connection.their_http_version or b"") >= b"1.1"
 
-    def _own_lines(self) -> bytes:
-        """Return the lines of the server's own headers, and the end of the head."""
-        return b"%b\r\n" % b"".join([b"%b: %b\r\n" % pair for pair in self.config.response_headers("h11")])
+    @property
+    def keeps_alive(self) -> bool:
+        """Whether another request may follow on this connection."""
+        return self.connection._cstate.keep_alive
+
+    def close_after(self) -> None:
+        """Let no other request follow on this connection."""
+        self.connection._cstate.process_keep_alive_disabled()
+
+    def own_headers(self) -> list[tuple[bytes, bytes]]:
+        """Return the server's own headers."""
+        return self.config.response_headers("h11")
+
+    def begin(self) -> bool:
+        """Tell h11 that an answer begins, which it has not written; False when its client broke the protocol meanwhile
+        and was told so.
+        """
+        connection = self.connection
+        if connection.their_state is h11.ERROR:
+            return False
+        connection.client_is_waiting_for_100_continue = False
+        connection._cstate.process_event(h11.SERVER, h11.Response)
+        return True
+
+    def end(self) -> None:
+        """Tell h11 that an answer is whole."""
+        if self.connection.their_state is not h11.ERROR:
+            self.connection._cstate.process_event(h11.SERVER, h11.EndOfMessage)
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes of an answer."""
+        await self.send(RawData(data=data))
+
+    async def recycle(self) -> None:
+        """Have the connection read its next request, or close it when there can be none."""
+        await self._leave_exchange()
+        connection = self.connection
+        reusable = connection.our_state is h11.DONE and connection.their_state is h11.DONE
+        if reusable and not self.context.terminated.is_set():
+            connection.start_next_cycle()
+            await self.can_read.set()
+            await self.send(Updated(idle=True))
+        else:
+            await self.can_read.set()
+            await self.send(Closed())
+
+    async def _leave_exchange(self) -> None:
+        if self._exchange is not None:
+            exchange, self._exchange = self._exchange, None
+            await exchange.leave()
 
     @property
     def waits_to_be_asked(self) -> bool:
@@ -93,9 +126,12 @@ class Http1(H11Protocol):
         if isinstance(event, Closed):
             self._gone = True
             await self.can_read.set()  # a reader that waits for the end of an answer that has none any more
-        elif isinstance(event, RawData) and event.data and self.connection.their_state is h11.MUST_CLOSE:
-            return
-        await super().handle(event)
+            await self._leave_exchange()
+        elif isinstance(event, RawData):
+            if event.data and self.connection.their_state is h11.MUST_CLOSE:
+                return
+            self.connection.receive_data(event.data)
+            await self._handle_events()
 
     def _skip_line_breaks(self) -> None:
         """Drop empty lines in front of a request (RFC 9112, section 2.2): some clients send one after a
@@ -126,19 +162,19 @@ class Http1(H11Protocol):
                 return
             if isinstance(event, h11.Request):
                 await self.send(Updated(idle=False))
-                await self._create_stream(event)
+                await self._begin_exchange(event)
             elif event is h11.PAUSED:
                 await self.can_read.clear()
                 if not self._gone:
                     await self.can_read.wait()
                 if self._gone:
                     return
-            elif self.stream is None or event is h11.NEED_DATA:
+            elif event is h11.NEED_DATA or self._exchange is None:
                 return
             elif isinstance(event, h11.Data):
-                await self.stream.handle(Body(stream_id=STREAM_ID, data=event.data))
+                await self._exchange.take(bytes(event.data), more=True)
             elif isinstance(event, h11.EndOfMessage):
-                await self.stream.handle(EndBody(stream_id=STREAM_ID))
+                await self._exchange.take(b"", more=False)
             else:
                 return
 
@@ -148,39 +184,19 @@ class Http1(H11Protocol):
         """
         if self.connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             await self._send_error_response(status_code)
-        elif self.connection.our_state is h11.SEND_BODY and isinstance(self.stream, HTTPStream):
+        elif self.connection.our_state is h11.SEND_BODY and self._exchange is not None:
             # An answer is under way. It is finished first; to its handler the client has nothing more to say.
             await self.can_read.clear()
-            await self.stream.app_put({"type": "http.disconnect"})
+            await self._exchange.interrupt()
             if not self._gone:
                 await self.can_read.wait()
         await self.send(Closed())
 
-    async def _create_stream(self, request: h11.Request) -> None:
-        """Hand a request to the application. As Hypercorn's, without the search of every header for a
-        WebSocket.
-        """
-        self.stream = HTTPStream(
-            self.app,
-            self.config,
-            self.context,
-            self.task_group,
-            self.ssl,
-            self.client,
-            self.server,
-            self.stream_send,
-            STREAM_ID,
-        )
-        await self.stream.handle(
-            Request(
-                stream_id=STREAM_ID,
-                headers=list(request.headers),
-                http_version=request.http_version.decode(),
-                method=request.method.decode("ascii").upper(),
-                raw_path=request.target,
-                state=self.connection_state,
-            )
-        )
+    async def _begin_exchange(self, request: h11.Request) -> None:
+        """Hand a request to the application."""
+        scope = scope_of(request, self.client, self.server, self.connection_state)
+        self._exchange = exchange = Exchange(self, scope["method"])
+        exchange.reach(await self.task_group.spawn_app(self.app, self.config, scope, exchange.app_send))
 
     def _encode(self, event: H11SendableEvent) -> bytes:
         try:
@@ -190,12 +206,6 @@ class Http1(H11Protocol):
             if self.connection.their_state != h11.ERROR:
                 raise
             return b""
-
-    async def _write(self, data: bytes) -> None:
-        if self._held:
-            data, self._held = self._held + data, b""
-        if data:
-            await self.send(RawData(data=data))
 
     async def _send_error_response(self, status_code: int) -> None:
         """Answer a request that is none. Called by the connection's reader, which stops reading after it."""
