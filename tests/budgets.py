@@ -18,7 +18,7 @@ BUDGETS_SECONDS: dict[str, float] = {
     "live": 900,
     "bench": 300,
     "browser": 300,
-    "packages": 300,
+    "packages": 240,
     "docs": 90,
 }
 
