@@ -75,6 +75,15 @@ class Taken(msgspec.Struct, frozen=True, gc=False):
     judgement: Judgement | None = None
 
 
+INERT = (b"application/json", b"text/plain")
+"""Types of which no browser runs anything, as it is told not to guess another one."""
+
+SANDBOX = (b"content-security-policy", b"sandbox; default-src 'none'")
+"""With an answer of another type that an inbox has of its own: a browser that was led here runs nothing of it, because
+the web page has the same origin.
+"""
+
+
 class Ingest:
     """Answers everything below `/in/`."""
 
@@ -115,7 +124,10 @@ class Ingest:
             self.figures.failed(error)
             raise
         self.figures.took(taken.appended)
-        return taken
+        if taken.answer.content_type.startswith(INERT):
+            return taken
+        confined = msgspec.structs.replace(taken.answer, headers=(*taken.answer.headers, SANDBOX))
+        return msgspec.structs.replace(taken, answer=confined)
 
     async def _take(self, request: Request, incoming: Incoming) -> Taken:
         slug, slash, rest = request.raw_path[len(PREFIX) :].partition(b"/")

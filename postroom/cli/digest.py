@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from postroom.cli.terminal import safe, when
+from postroom.cli.terminal import escape, safe, when
 from postroom.deliveries import Item
 
 MARK = "| "
@@ -81,7 +81,7 @@ def plain(text: str) -> str:
     if shown.isascii():
         return shown
     pairs = zip(" " + shown, shown, strict=False)
-    return "".join(f"\\u{ord(one):04x}" if _hides(one, before) else one for before, one in pairs)
+    return "".join(escape(one) if _hides(one, before) else one for before, one in pairs)
 
 
 def _hides(character: str, before: str) -> bool:

@@ -1,8 +1,8 @@
 """What a command prints: tables and facts for people, one JSON document for scripts, and nothing that acts.
 
 Whatever came from a message or a server is text that strangers wrote. On its way to a terminal, control
-characters (ANSI sequences included) and characters that reorder text are shown as escapes, so that a
-message cannot move the cursor, rename the window or look like something it is not.
+characters (ANSI sequences included) and characters that reorder text or are not seen in it are shown as escapes, so
+that a message cannot move the cursor, rename the window, look like something it is not, or hide what it says.
 """
 
 import json
@@ -19,18 +19,30 @@ from rich.text import Text
 PLAIN_WIDTH = 240
 """Columns of a table that goes into a file or a pipe, where folding lines would break `grep`."""
 
-# Format characters that only join or separate letters are left alone; these change the order of what is read.
-_REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_ACTING = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, lone surrogates, line and paragraph separators
+_ACTING = frozenset({"Cc", "Cs", "Zl", "Zp", "Cf"})
+"""Controls, lone surrogates, line and paragraph separators, and what reorders text or is not seen in it."""
+_JOINING = frozenset("\u200c\u200d")
+_SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+"""Of the last kind, but left alone: letters are written with these."""
+_UNSEEN = range(0xE0000, 0xE1000)
+"""Tags and further variants, in rows of which a text can be hidden."""
 
 
 def _acts(character: str) -> bool:
-    return unicodedata.category(character) in _ACTING or character in _REORDERING
+    if character in _JOINING or character in _SEEN:
+        return False
+    return unicodedata.category(character) in _ACTING or ord(character) in _UNSEEN
 
 
-def _escape(character: str) -> str:
+def escape(character: str) -> str:
+    """Return a character as an escape that no other one has."""
     code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def safe(value: object, *, lines: bool = False) -> str:
@@ -39,7 +51,7 @@ def safe(value: object, *, lines: bool = False) -> str:
     if text.isascii() and text.isprintable():
         return text
     kept = "\n\t" if lines else ""
-    return "".join(_escape(c) if c not in kept and _acts(c) else c for c in text)
+    return "".join(escape(c) if c not in kept and _acts(c) else c for c in text)
 
 
 def safe_json(document: bytes) -> str:
@@ -52,7 +64,7 @@ def safe_json(document: bytes) -> str:
     if text.isascii() and "\r" not in text and "\x7f" not in text:
         return text
     return "".join(
-        c if c in "\n\t" else " " if c == "\r" else f"\\u{ord(c):04x}" if _acts(c) else c for c in text
+        c if c in "\n\t" else " " if c == "\r" else _json_escape(c) if _acts(c) else c for c in text
     )
 
 

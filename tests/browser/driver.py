@@ -4,6 +4,7 @@ A `Visitor` is one browser profile with one tab. It notes every message of the c
 of a script, and every request to another host; `check` fails on any of them.
 """
 
+import asyncio
 import os
 import shutil
 from collections.abc import Iterator
@@ -50,12 +51,18 @@ def chromium() -> str:
 @contextmanager
 def browsing() -> Iterator[Browser]:
     """Run a browser."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        try:
-            yield browser
-        finally:
-            browser.close()
+    # Its driver makes an event loop of asyncio's. In a process that has imported trio-asyncio, which other tests do,
+    # that would be one of trio's unless a policy is set.
+    asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+            try:
+                yield browser
+            finally:
+                browser.close()
+    finally:
+        asyncio.set_event_loop_policy(None)
 
 
 class Visitor:

@@ -23,6 +23,10 @@ ACTING = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0x2
         ("a\u202eb", "a\\u202eb"),
         ("one\ntwo", "one\\x0atwo"),
         ("\ud800", "\\ud800"),
+        ("so\u00adft\u200b", "so\\xadft\\u200b"),
+        ("\u2062\u206a\ufff9\ufeff", "\\u2062\\u206a\\ufff9\\ufeff"),
+        ("\U000e0049\U000e0101", "\\U000e0049\\U000e0101"),
+        ("می\u200cخواهم 👩\u200d🚒 \u0600", "می\u200cخواهم 👩\u200d🚒 \u0600"),
     ],
 )
 def test_control_characters_are_shown_and_letters_left_alone(text: str, shown: str) -> None:

@@ -124,3 +124,25 @@ async def test_xero_is_answered_without_a_body_because_it_takes_one_for_a_failur
         await served.inbox("demo", verifier="xero", secrets={"key": b"s"})
         reply = await send(served, "xero", "s")
         assert (reply.status, reply.body) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "confined"),
+    [
+        ("text/html", True),
+        ("image/svg+xml", True),
+        ("application/xhtml+xml; charset=utf-8", True),
+        ("TEXT/HTML", True),
+        ("text/plain; charset=utf-8", False),
+        ("application/json", False),
+    ],
+)
+async def test_a_browser_runs_nothing_of_an_own_answer(
+    content_type: str, confined: bool, tmp_path: Path
+) -> None:
+    async with wire(tmp_path) as served, served.connect() as client:
+        await served.inbox("demo", response=Response(200, content_type, "<script>1</script>", {}))
+        reply = await client.request("POST", "/in/demo", body=b"{}")
+        assert reply.header("x-content-type-options") == "nosniff"
+        policy = reply.header("content-security-policy")
+        assert policy == ("sandbox; default-src 'none'" if confined else None)

@@ -17,6 +17,7 @@ _PLAIN = re.compile(r"[\x20-\x7e]*")
 _PLAIN_LINES = re.compile(rb"[\x20-\x7e\n]*")
 _TARGET = re.compile(r"[\x21-\x7e]*")
 _GLOB = re.compile(r"[\[\]{}]")
+_DOTS = re.compile(r"/\.{1,2}(?=[/?#]|\Z)")
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 OF_THE_CONNECTION = frozenset(
@@ -63,7 +64,8 @@ def command(
     """Return the command. `body` None: it is too long to be at hand, as `raw_url` has it."""
     left_out: dict[str, None] = {}
     glob = " -g" if _GLOB.search(url) else ""  # curl would take brackets for patterns
-    lines = [f"curl{glob} -X {method} {shlex.quote(url)}"]
+    dots = " --path-as-is" if _DOTS.search(url) else ""  # and go where `..` leads, which may be another inbox
+    lines = [f"curl{glob}{dots} -X {method} {shlex.quote(url)}"]
     for name, value in headers:
         if name in OF_THE_CONNECTION or name in OF_PROXIES:
             continue

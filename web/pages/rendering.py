@@ -41,9 +41,15 @@ SAFETY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-frame-options", b"DENY"),
 )
 
-_REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_HIDDEN = frozenset("\u00ad\u180e\u200b\u2060\ufeff\u034f\u115f\u1160\u3164\uffa0")
-_ACTING = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, lone surrogates, line and paragraph separators
+_HIDDEN = frozenset("\u034f\u115f\u1160\u3164\uffa0")
+_LEFT_ALONE = frozenset(
+    "\u200c\u200d\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+)
+"""Format characters (Cf) that letters are written with."""
+_TAGS = range(0xE0000, 0xE1000)
+"""Tags and further variants, in rows of which a text can be hidden."""
+_ACTING = frozenset({"Cc", "Cs", "Zl", "Zp", "Cf"})
+"""Controls, lone surrogates, line and paragraph separators, and what is not seen or reorders."""
 _PICTURES = 0x2400
 """Where Unicode has pictures of the control characters."""
 
@@ -123,11 +129,11 @@ class Templates:
 
 
 def _shown(character: str) -> str:
-    if character in _REORDERING or character in _HIDDEN:
-        return f"⟨U+{ord(character):04X}⟩"
-    if unicodedata.category(character) not in _ACTING:
-        return character
     code = ord(character)
+    if character in _HIDDEN or code in _TAGS:
+        return f"⟨U+{code:04X}⟩"
+    if character in _LEFT_ALONE or unicodedata.category(character) not in _ACTING:
+        return character
     if code < 0x20:
         return chr(_PICTURES + code)
     return "\u2421" if code == 0x7F else f"⟨U+{code:04X}⟩"

@@ -83,6 +83,17 @@ def test_a_body_that_looks_like_a_file_s_name_is_none() -> None:
     assert words(made(body=b"@/etc/passwd").text)[-2:] == ["--data-raw", "@/etc/passwd"]
 
 
+@pytest.mark.parametrize("path", ["/../demo", "/a/..", "/./x", "/..?q=1", "/../../v1/inboxes/demo:purge"])
+def test_a_path_that_leads_elsewhere_is_sent_as_it_is(path: str) -> None:
+    assert "--path-as-is" in words(made(url=f"{URL}{path}", body=b"x").text)
+
+
+@pytest.mark.parametrize("path", ["", "/a.b", "/...", "/.well-known/x", "/a?to=/../b.c"])
+def test_other_paths_need_no_word_about_it(path: str) -> None:
+    told = words(made(url=f"{URL}{path}", body=b"x").text)
+    assert ("--path-as-is" in told) is ("/../" in path)
+
+
 def test_brackets_are_no_patterns_and_a_missing_type_stays_missing() -> None:
     told = words(made(url=f"{URL}/[redacted]", body=b"x").text)
     assert told[0] == "-g"

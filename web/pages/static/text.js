@@ -1,12 +1,13 @@
 // Text as the page shows it; the same rules as the server's templates have (web/pages/rendering.py). Pure functions.
 
 const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
-const ODD = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\u3164\ufeff\uffa0]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
-const ODD_BUT_LINES = new RegExp(ODD.source.replace("\\u0000-\\u001f", "\\u0000-\\u0008\\u000b-\\u001f"), "g");
+// The same as `web/pages/rendering.py` has: what acts, reorders or is not seen, but for what letters are written with.
+const ODD = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0\u{e0000}-\u{e0fff}]|(?![\u200c\u200d\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}])\p{Cf}/gu;
+const ODD_BUT_LINES = new RegExp(`(?![\\t\\n])(?:${ODD.source})`, "gu");
 const PICTURES = 0x2400;
 
 function shown(character) {
-  const code = character.charCodeAt(0);
+  const code = character.codePointAt(0);
   if (code < 0x20) return String.fromCharCode(PICTURES + code);
   if (code === 0x7f) return "\u2421";
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
