@@ -1,11 +1,14 @@
 """The page over the wire: who gets which screen, what every answer carries, and how refusals look."""
 
+import html
+import json
 import re
 from pathlib import Path
 
 import pytest
 from trio.testing import MockClock
 
+from storage.records import Response
 from tests.wire.pages_scene import ORIGIN, Site, site
 from web.pages.rendering import POLICY
 
@@ -269,3 +272,31 @@ async def test_a_purge_a_secret_and_a_token_go_their_way(tmp_path: Path, autojum
         assert [one.name for one in record.secrets] == ["default"]
         await browser.post("/ui/inboxes/hooks/secrets/default/drop", {})
         assert b"There is none." in (await browser.get("/ui/inboxes/hooks/settings")).body
+
+
+async def test_saving_settings_changes_what_was_changed_and_nothing_that_others_have_changed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with site(tmp_path) as at:
+        own = Response(202, "text/plain", "ok\n", {"X-Own": "1"})
+        await at.served.inbox("demo", response=own)
+        browser = await at.admin()
+        shown = (await browser.get("/ui/inboxes/demo/settings")).body.decode()
+        was = html.unescape(re.search(r'name="was" value="([^"]*)"', shown)[1])  # type: ignore[index]  # it is there
+        fields = json.loads(was)
+        other = {"on_unverified": "reject", "retention.max_messages": "77,777"}
+        assert (
+            await browser.post("/ui/inboxes/demo/settings", {**fields, "was": was, **other})
+        ).status == 303
+        reply = await browser.post("/ui/inboxes/demo/settings", {**fields, "was": was, "name": "renamed"})
+        assert reply.status == 303, reply.body
+        record = await at.served.service.find("demo")
+        assert record is not None
+        assert record.name == "renamed"
+        assert (record.settings.on_unverified, record.settings.retention.max_messages) == ("reject", 77_777)
+        assert record.settings.response == own, "not a byte of it, nor a header"
+        await browser.post("/ui/inboxes/demo/settings", {**fields, "was": was, "response.body": "thanks"})
+        record = await at.served.service.find("demo")
+        assert record is not None
+        assert record.settings.response is not None
+        assert record.settings.response.body == "thanks"

@@ -17,6 +17,11 @@ from web.pages.providers import PROVIDERS
 from web.pages.screens import Screens
 from web.pages.visit import Visit, told
 
+WAS = "was"
+"""The field that says what the others were when the form was shown."""
+
+RESPONSE_FIELDS = ("response.status", "response.content_type", "response.body")
+
 POLICIES = (("drop_oldest", "the oldest are dropped"), ("refuse", "new ones are refused"))
 
 
@@ -114,7 +119,7 @@ async def _page(visit: Visit, values: Filled | None, error: ApiError | None) -> 
         "settings.html",
         status=200 if error is None else error.status,
         inbox=inbox,
-        values=_values(inbox) if values is None else values,
+        values=_shown(inbox) if values is None else values,
         readers=readers["readers"],
         policies=POLICIES,
         providers=PROVIDERS,
@@ -122,6 +127,12 @@ async def _page(visit: Visit, values: Filled | None, error: ApiError | None) -> 
         error=error,
         shares=_shares(inbox),
     )
+
+
+def _shown(inbox: Mapping[str, Any]) -> Filled:
+    """Return the fields of a form that is shown, with what they are."""
+    values = _values(inbox)
+    return Filled({**values, WAS: msgspec.json.encode(values).decode()})
 
 
 def _values(inbox: Mapping[str, Any]) -> Filled:
@@ -153,7 +164,9 @@ def _values(inbox: Mapping[str, Any]) -> Filled:
 
 
 def _patch(form: Form) -> dict[str, Any]:
-    """Return the merge patch of REST that a form asks for: an empty field is no limit. Raises `ApiError`."""
+    """Return the merge patch of REST that a form asks for: an empty field is no limit. What is as it was when the form
+    was shown is left out: somebody else may have changed it since. Raises `ApiError`.
+    """
     members: dict[str, Any] = {
         "name": form.text("name"),
         "search": form.checked("search"),
@@ -183,7 +196,24 @@ def _patch(form: Form) -> dict[str, Any]:
             "body": form.text("response.body") or None,
         }
         members["response"] = response if any(value is not None for value in response.values()) else None
-    return nested(members)
+    was = _was(form)
+    return nested(
+        {name: value for name, value in members.items() if was is None or _differs(form, was, name)}
+    )
+
+
+def _was(form: Form) -> dict[str, str] | None:
+    """Return the fields as the form was shown with them, None when it does not say."""
+    try:
+        return msgspec.json.decode(form.text(WAS), type=dict[str, str])
+    except msgspec.DecodeError:
+        return None
+
+
+def _differs(form: Form, was: Mapping[str, str], name: str) -> bool:
+    """Whether a member was filled in otherwise; one that has members has a field for each."""
+    fields = RESPONSE_FIELDS if name == "response" else (name,)
+    return any(form.text(field) != was.get(field, "").strip() for field in fields)
 
 
 def _shares(inbox: Mapping[str, Any]) -> list[tuple[str, int, int | None, str]]:
