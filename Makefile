@@ -16,7 +16,7 @@ ARGS ?=
 SIDE_BY_SIDE ?= -n 2 --dist loadfile
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help run test lint docs bench bench-quick soak clean environment dist man screenshots
+.PHONY: help run test lint docs bench bench-quick bench-page soak clean environment dist man screenshots
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,11 +37,14 @@ docs: $(VENV)/dev.stamp ## Build the documentation as a site in build/docs; a wa
 	@$(BIN)/python -m sphinx -b html -W --keep-going -n -q docs build/docs
 	@echo "build/docs/index.html"
 
-bench: environment ## Measure against bare servers and write bench-results.json
+bench: environment build/queue.stamp ## Measure against bare servers and write bench-results.json
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-bench-quick: environment ## The same with few rounds: a smoke test, not a measurement
+bench-quick: environment build/queue.stamp ## The same with few rounds: a smoke test, not a measurement
 	@$(BIN)/python -m tests.bench --quick $(ARGS)
+
+bench-page: $(VENV)/dev.stamp ## Renew the figures and plots of docs/performance.md from docs/bench-results.json
+	@$(BIN)/python -m tests.bench.page
 
 soak: environment ## Kill and restart the server 50 times under load; long runs of the state machines; all live tests against the installed wheel
 	@$(BIN)/python -m pytest tests/live -k kill --kill-rounds 50 --timeout 0 $(ARGS)
@@ -108,6 +111,16 @@ build/chromium.stamp:
 	  $(ROOT) apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 	  || { echo "Please install Chromium." >&2; exit 1; }
 	@mkdir -p build && touch $@
+
+# beanstalkd as Debian has it, unpacked and not installed: the benchmarks start it, and nothing else. Where it is not to be had,
+# they do without.
+build/queue.stamp:
+	@mkdir -p build/queue
+	@if command -v apt-get >/dev/null; then echo "Fetching beanstalkd"; \
+	  cd build/queue; apt-get download -qq beanstalkd 2>/dev/null || { $(ROOT) apt-get update -qq; \
+	  apt-get download -qq beanstalkd 2>/dev/null; } || true; \
+	  for package in *.deb; do [ ! -e "$$package" ] || dpkg-deb -x "$$package" .; done; rm -f ./*.deb; fi
+	@touch $@
 
 # nginx and Caddy as Debian has them, unpacked and not installed: they are started by tests, and by nothing else. Where
 # one is not to be had, its tests are skipped.

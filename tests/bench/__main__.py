@@ -10,11 +10,12 @@ import msgspec
 from rich.console import Console
 
 from tests.bench.cases import CASES
+from tests.bench.details import merged, read, results_of, write
 from tests.bench.figures import Figure
 from tests.bench.harness import FULL, QUICK, Bench, LoadFailed
 from tests.bench.machine import describe, disk_directory
 from tests.bench.processes import ServerFailed
-from tests.bench.report import all_met, as_table, doubtful, write_json
+from tests.bench.report import all_met, as_table, doubtful
 from tests.bench.subject import NotWhatItSays
 
 EXIT_FAILED = 1
@@ -39,10 +40,17 @@ EXIT_INTERRUPTED = 130
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("bench-results.json"),
     show_default=True,
-    help="Where the figures go.",
+    help="Where the figures go; their details go beside them.",
 )
+@click.option("--keep", is_flag=True, help="Keep the figures of other cases that the output has.")
 def main(
-    quick: bool, only: tuple[str, ...], strict: bool, rounds: int | None, directory: Path | None, output: Path
+    quick: bool,
+    only: tuple[str, ...],
+    strict: bool,
+    rounds: int | None,
+    directory: Path | None,
+    output: Path,
+    keep: bool,
 ) -> None:
     """Measure Postroom against what it stands on, as ratios within one run."""
     signal.signal(signal.SIGTERM, _end)
@@ -52,23 +60,28 @@ def main(
     if rounds is not None:
         effort = msgspec.structs.replace(effort, rounds=rounds, long_rounds=rounds)
     bench = Bench(effort, where, console)
-    for line in describe(where):
-        bench.note(line)
+    machine = describe(where)
+    for line in machine:
+        console.print(line, style="dim", highlight=False, soft_wrap=True)
     figures: list[Figure] = []
     try:
         for name, measure in CASES.items():
             if not only or name in only:
+                bench.begin(name)
                 figures += measure(bench)
     except (ServerFailed, LoadFailed, NotWhatItSays) as error:
         console.print(f"[red]bench:[/] {error}", highlight=False)
         for note in getattr(error, "__notes__", ()):
-            bench.note(note)
+            console.print(note, style="dim", highlight=False, soft_wrap=True)
         sys.exit(EXIT_FAILED)
     except KeyboardInterrupt:
         console.print("bench: interrupted; no figures were written.")
         sys.exit(EXIT_INTERRUPTED)
     console.print(as_table(figures))
-    write_json(figures, output)
+    results = results_of(figures, machine, bench.notes, bench.series)
+    if keep and output.exists():
+        results = merged(read(output), results)
+    write(results, output)
     for name in doubtful(figures):
         console.print(
             f"The rounds of {name} disagree: the machine was busy with something else; run it again."

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tests.bench.figures import quantile
+from tests.bench.figures import percentiles, quantile
 from tests.bench.signed import Deliveries, requests
 
 ANSWER_SECONDS = 30.0
@@ -43,7 +43,8 @@ class Exchange(msgspec.Struct, frozen=True):
     """What came of it. `answers`: every answer's body, those of the unclocked requests included.
 
     `seconds`: from the first clocked request to the last answer. `p50_ms`, `p99_ms`: from a request's first
-    byte sent to its answer's last byte received. `cpu_seconds`: the client's own, within the clock.
+    byte sent to its answer's last byte received; `percentiles_ms`: the same from 0 to 100. `cpu_seconds`: the client's
+    own, within the clock.
     """
 
     clocked: int
@@ -52,40 +53,12 @@ class Exchange(msgspec.Struct, frozen=True):
     p99_ms: float
     cpu_seconds: float
     answers: list[str]
+    percentiles_ms: list[float]
 
     @property
     def per_second(self) -> float:
         """Answers a second."""
         return self.clocked / self.seconds
-
-
-class Line:
-    """One keep-alive connection with at most one request under way."""
-
-    __slots__ = ("began", "received", "socket")
-
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS)
-        self.socket.settimeout(None)  # a timeout would cost one more system call with every send and receive
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.began = 0
-        self.received = b""
-
-    def send(self, request: bytes) -> None:
-        """Send a request whole; it is far smaller than the kernel's buffer, so this does not block."""
-        self.began = time.perf_counter_ns()
-        self.socket.sendall(request)
-
-    def receive(self) -> bytes | None:
-        """Take what has come; return the answer's body when it is whole. Raises `WrongAnswer`."""
-        data = self.socket.recv(RECEIVE_BYTES)
-        if not data:
-            raise WrongAnswer("the server closed a connection")
-        self.received += data
-        body = whole_body(self.received)
-        if body is not None:
-            self.received = b""
-        return body
 
 
 def whole_body(received: bytes) -> bytes | None:
@@ -105,7 +78,38 @@ def whole_body(received: bytes) -> bytes | None:
     return body if len(body) == length else None
 
 
-def drive(port: int, prepared: Sequence[bytes], connections: int) -> Exchange:
+class Line:
+    """One keep-alive connection with at most one request under way. `whole` tells when its answer is."""
+
+    __slots__ = ("began", "received", "socket")
+
+    whole = staticmethod(whole_body)
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS)
+        self.socket.settimeout(None)  # a timeout would cost one more system call with every send and receive
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.began = 0
+        self.received = b""
+
+    def send(self, request: bytes) -> None:
+        """Send a request whole; it is far smaller than the kernel's buffer, so this does not block."""
+        self.began = time.perf_counter_ns()
+        self.socket.sendall(request)
+
+    def receive(self) -> bytes | None:
+        """Take what has come; return the answer's body when it is whole. Raises `WrongAnswer`."""
+        data = self.socket.recv(RECEIVE_BYTES)
+        if not data:
+            raise WrongAnswer("the server closed a connection")
+        self.received += data
+        body = self.whole(self.received)
+        if body is not None:
+            self.received = b""
+        return body
+
+
+def drive(port: int, prepared: Sequence[bytes], connections: int, line_to: type[Line] = Line) -> Exchange:
     """Send every prepared request once and return what came of it. Raises `WrongAnswer`, `OSError`.
 
     The first `connections` of them go before the clock starts.
@@ -113,7 +117,7 @@ def drive(port: int, prepared: Sequence[bytes], connections: int) -> Exchange:
     if len(prepared) <= connections:
         raise ValueError("there must be more requests than connections")
     answers: list[bytes] = []
-    lines = [Line(port) for _ in range(connections)]
+    lines = [line_to(port) for _ in range(connections)]
     try:
         for line, request in zip(lines, prepared, strict=False):
             line.send(request)
@@ -132,6 +136,7 @@ def drive(port: int, prepared: Sequence[bytes], connections: int) -> Exchange:
         p99_ms=quantile(in_ms, 0.99),
         cpu_seconds=cpu_seconds,
         answers=[answer.decode() for answer in answers],
+        percentiles_ms=percentiles(in_ms),
     )
 
 

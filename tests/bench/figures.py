@@ -81,9 +81,25 @@ def compare(
 
 def quantile(values: Sequence[float], fraction: float) -> float:
     """Return a quantile (`fraction` from 0 to 1) by linear interpolation. Raises `ValueError` without values."""
-    if not values:
-        raise ValueError("no values")
+    return _at(sorted(values), fraction)
+
+
+def percentiles(values: Sequence[float]) -> list[float]:
+    """Return the quantiles from 0 to 1 in steps of a hundredth. Raises `ValueError` without values."""
     ordered = sorted(values)
+    return [_at(ordered, percent / 100) for percent in range(101)]
+
+
+def percentile_points(rounds: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
+    """Return (percent, value) points: of each of the percentiles the median of the rounds."""
+    return [
+        (float(percent), quantile(values, 0.5)) for percent, values in enumerate(zip(*rounds, strict=True))
+    ]
+
+
+def _at(ordered: Sequence[float], fraction: float) -> float:
+    if not ordered:
+        raise ValueError("no values")
     place = fraction * (len(ordered) - 1)
     low = math.floor(place)
     high = min(low + 1, len(ordered) - 1)

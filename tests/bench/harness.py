@@ -6,7 +6,7 @@ the first is not counted: it fills caches, starts actors and lets servers reach 
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tests.bench.client import Exchange, Job
+from tests.bench.details import Series
 from tests.bench.signed import Deliveries
 
 CLIENT_SECONDS = 300.0
@@ -31,7 +32,9 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     """How long to measure. `requests` is for one round of one contender.
 
     `long_rounds`: of a case whose round takes most of a minute. `waits`, `streams`: held open at once, and left alone
-    for `idle_seconds`. `crowd`: waits that one message wakes. `large_inbox`: its messages.
+    for `idle_seconds`. `crowd`: waits or streams that one message reaches. `large_inbox`: messages of the inbox that is
+    drained; `huge_inbox`: of the one that is paged through. `logged`: messages after which the write-ahead log is
+    looked at. `inboxes`: written in turn, and there at a start; `passive_inboxes`: only there.
     """
 
     rounds: int
@@ -42,6 +45,10 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: float
     crowd: int
     large_inbox: int
+    huge_inbox: int
+    logged: int
+    inboxes: int
+    passive_inboxes: int
 
 
 IDLE_SECONDS = 15.0
@@ -51,21 +58,29 @@ FULL = Effort(
     rounds=9,
     requests=4000,
     long_rounds=3,
-    waits=5000,
+    waits=10_000,
     streams=1000,
     idle_seconds=IDLE_SECONDS,
     crowd=1000,
     large_inbox=1_000_000,
+    huge_inbox=10_000_000,
+    logged=200_000,
+    inboxes=10_000,
+    passive_inboxes=100_000,
 )
 QUICK = Effort(
-    rounds=3,
-    requests=1000,
+    rounds=2,
+    requests=600,
     long_rounds=1,
     waits=500,
     streams=100,
-    idle_seconds=IDLE_SECONDS,
-    crowd=1000,
-    large_inbox=100_000,
+    idle_seconds=2.0,
+    crowd=500,
+    large_inbox=20_000,
+    huge_inbox=100_000,
+    logged=3_000,
+    inboxes=500,
+    passive_inboxes=20_000,
 )
 
 
@@ -80,10 +95,22 @@ class Bench:
         self.effort = effort
         self.directory = directory
         self.console = console
+        self.notes: dict[str, list[str]] = {}
+        self.series: list[Series] = []
+        self._case = ""
+
+    def begin(self, case: str) -> None:
+        """Begin a case: what is noted from now on belongs to it."""
+        self._case = case
 
     def note(self, text: str) -> None:
-        """Print a line that belongs to the figures but is none."""
+        """Print a line that belongs to the figures but is none, and keep it for the page."""
+        self.notes.setdefault(self._case, []).append(text)
         self.console.print(text, style="dim", highlight=False, soft_wrap=True)
+
+    def draw(self, plot: str, line: str, points: Sequence[tuple[float, float]]) -> None:
+        """Keep a line of one of the page's plots (`tests.bench.plots`)."""
+        self.series.append(Series(plot, line, [(x, y) for x, y in points]))
 
     @contextmanager
     def steps(self, title: str, total: int) -> Iterator[Callable[[int], None]]:

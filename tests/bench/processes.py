@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -71,19 +71,39 @@ def running(
     the surroundings that begin with `POSTROOM_` are not passed on. Raises `ServerFailed`; an exception of the block
     leaves with a note of what the server has logged.
     """
+    with _running(name, [sys.executable, *arguments], directory, environment or {}, _said) as server:
+        yield server
+
+
+@contextmanager
+def listening(name: str, command: Sequence[str], directory: Path) -> Iterator[Server]:
+    """Run a server that listens on a port of its own choice and does not say on which; otherwise as `running`."""
+    with _running(name, command, directory, {}, _listens) as server:
+        yield server
+
+
+@contextmanager
+def _running(
+    name: str,
+    command: Sequence[str],
+    directory: Path,
+    environment: Mapping[str, str],
+    port_of: Callable[[int, Path], int | None],
+) -> Iterator[Server]:
+    """Run a command; `port_of` is asked for the port, with the pid and the log, until it knows."""
     log = directory / f"{name}.log"
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("POSTROOM_")}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, *arguments],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**inherited, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            env={**inherited, "PYTHONUNBUFFERED": "1", **environment},
             start_new_session=True,  # ctrl-C is for us; we end the servers in order
         )
     try:
-        port = _wait_for_address(name, process, log)
+        port = _wait_for_port(name, process, log, port_of)
         yield Server(name, process.pid, port)
         if process.poll() is not None:
             raise ServerFailed(f"{name} ended by itself ({process.returncode}):\n{_tail(log)}")
@@ -100,13 +120,30 @@ def running(
         _stop(process)
 
 
-def _wait_for_address(name: str, process: "subprocess.Popen[bytes]", log: Path) -> int:
+def _said(pid: int, log: Path) -> int | None:
+    """Return the port that a server has said."""
+    found = ADDRESS.search(log.read_text(encoding="utf-8", errors="replace"))
+    return None if found is None else int(found[1])
+
+
+def _listens(pid: int, log: Path) -> int | None:
+    """Return the port on which a process listens."""
+    with suppress(psutil.NoSuchProcess):
+        for connection in psutil.Process(pid).net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN:
+                return int(connection.laddr.port)
+    return None
+
+
+def _wait_for_port(
+    name: str, process: "subprocess.Popen[bytes]", log: Path, port_of: Callable[[int, Path], int | None]
+) -> int:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise ServerFailed(f"{name} did not start ({process.returncode}):\n{_tail(log)}")
-        if found := ADDRESS.search(log.read_text(encoding="utf-8", errors="replace")):
-            return int(found[1])
+        if (port := port_of(process.pid, log)) is not None:
+            return port
         time.sleep(POLL_SECONDS)
     raise ServerFailed(f"{name} gave no address within {START_SECONDS:g} s:\n{_tail(log)}")
 

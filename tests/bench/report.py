@@ -4,12 +4,11 @@ The file is a JSON list of `{name, ratio, baseline, median, spread, goal, met}`;
 figures that only inform.
 """
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.table import Table
 
+from tests.bench.details import json_lines
 from tests.bench.figures import Figure
 
 BELIEVED_SPREAD = 0.2
@@ -18,13 +17,7 @@ BELIEVED_SPREAD = 0.2
 
 def as_json(figures: Sequence[Figure]) -> str:
     """Return the figures as the JSON text of `bench-results.json`, one figure a line."""
-    lines = ",\n".join("  " + json.dumps(figure.as_record(), ensure_ascii=False) for figure in figures)
-    return f"[\n{lines}\n]\n" if figures else "[]\n"
-
-
-def write_json(figures: Sequence[Figure], path: Path) -> None:
-    """Write `bench-results.json`."""
-    path.write_text(as_json(figures), encoding="utf-8")
+    return json_lines(figure.as_record() for figure in figures)
 
 
 def all_met(figures: Sequence[Figure]) -> bool:
@@ -55,7 +48,7 @@ def as_table(figures: Sequence[Figure]) -> Table:
     for figure in figures:
         table.add_row(
             figure.name,
-            f"{_short(figure.median)} {figure.unit}",
+            f"{short(figure.median)} {figure.unit}",
             figure.baseline,
             f"{figure.ratio:.2f} ×",
             f"{figure.spread:.2f}",
@@ -77,7 +70,7 @@ def _verdict(figure: Figure) -> str:
     return "[green]yes[/]" if figure.met else "[red]no[/]"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """Return a number with three significant digits, thousands as whole numbers."""
     if value >= 100:
         return f"{value:,.0f}"

@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console
 
 from tests.bench.client import WrongAnswer, whole_body
+from tests.bench.details import results_of, write
 from tests.bench.figures import Figure, compare, quantile
 from tests.bench.machine import disk_directory, file_system
-from tests.bench.report import all_met, as_json, as_table, doubtful, write_json
+from tests.bench.report import all_met, as_json, as_table, doubtful
 from tests.bench.signed import BODY_BYTES, Deliveries, body_of, request
 
 MEMBERS = ["name", "ratio", "baseline", "median", "spread", "goal", "met"]
@@ -77,7 +78,7 @@ def test_series_that_cannot_be_compared_are_refused(own: list[float], base: list
 
 def test_the_file_is_a_list_of_the_seven_members(tmp_path: Path) -> None:
     path = tmp_path / "bench-results.json"
-    write_json([rate([1.25], [1.0]), rate([1.0], [3.0], goal=None)], path)
+    write(results_of([rate([1.25], [1.0]), rate([1.0], [3.0], goal=None)], [], {}, []), path)
     first, second = json.loads(path.read_text(encoding="utf-8"))
     assert list(first) == list(second) == MEMBERS
     assert first == {
