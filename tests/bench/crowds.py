@@ -2,13 +2,12 @@
 
 import os
 import resource
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
+from tests.bench.beside import Beside, beside
 from tests.bench.crowd import Held, Hold
 from tests.bench.harness import LoadFailed
 
@@ -19,7 +18,7 @@ SPARE_DESCRIPTORS = 256
 class CrowdProcess:
     """A crowd in another process. Made by `crowd`."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: Beside) -> None:
         self._process = process
 
     def hold(self, port: int, requests: Sequence[bytes], *, streams: bool = False) -> Held:
@@ -40,38 +39,16 @@ class CrowdProcess:
     def kill(self) -> None:
         """End it as a crash would."""
         self._process.kill()
-        self._process.wait()
 
     def _tell(self, line: bytes) -> Held:
-        sent, received = self._process.stdin, self._process.stdout
-        assert sent is not None
-        assert received is not None
-        try:
-            sent.write(line + b"\n")
-            sent.flush()
-            answer = received.readline()
-        except BrokenPipeError:
-            answer = b""
-        if not answer:
-            said = b"" if self._process.stderr is None else self._process.stderr.read()
-            raise LoadFailed(said.decode(errors="replace").strip().rpartition("\n")[2])
-        return msgspec.json.decode(answer, type=Held)
+        return self._process.ask(line, Held)
 
 
 @contextmanager
 def crowd() -> Iterator[CrowdProcess]:
     """Run a crowd; it is gone when the block is left."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.crowd"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        led = CrowdProcess(process)
-        try:
-            yield led
-        finally:
-            led.kill()
+    with beside("tests.bench.crowd") as process:
+        yield CrowdProcess(process)
 
 
 def need_descriptors(connections: int) -> None:

@@ -6,6 +6,7 @@ from tests.bench.cases import (
     drain,
     fanout,
     ingest,
+    log,
     matching,
     mcp,
     mesh,
@@ -20,6 +21,7 @@ from tests.bench.harness import Bench
 
 CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     ingest.NAME: ingest.measure,
+    log.NAME: log.measure,
     signing.NAME: signing.measure,
     waits.NAME: waits.measure,
     wakeup.NAME: wakeup.measure,
