@@ -1,4 +1,4 @@
-"""A process that works beside what is measured, led by lines on its stdin, which it answers with lines on its stdout."""
+"""A process that works beside what is measured, led by lines: it answers each line on stdin with one on stdout."""
 
 import subprocess
 import sys

@@ -78,7 +78,7 @@ class Crowd:
                 self._poll.register(connected.fileno(), select.EPOLLIN)
                 connected.sendall(request)
             self.open += len(requests[start : start + STEP])
-            _let_it_keep_up(port)
+            let_it_keep_up(port)
             self.receive(0)
 
     def again(self, requests: Sequence[bytes]) -> None:
@@ -161,7 +161,7 @@ class Crowd:
         seat.received = b""
 
 
-def _let_it_keep_up(port: int) -> None:
+def let_it_keep_up(port: int) -> None:
     """Have a request answered on a new connection, which the server accepts after those that were opened before."""
     line = Line(port)
     try:

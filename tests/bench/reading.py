@@ -27,6 +27,11 @@ class Reader(msgspec.Struct, frozen=True):
         """Return a request for a stream of messages."""
         return self._get("stream", query)
 
+    def stream_among(self, **query: str | int | Sequence[str]) -> bytes:
+        """Return a request for a stream of several inboxes, of which this is the only one."""
+        target = "/v1/stream?" + urlencode({"inboxes": self.slug, **query}, doseq=True)
+        return get(self.port, target, f"Authorization: Bearer {self.token}")
+
     def _get(self, what: str, query: Query) -> bytes:
         target = f"/v1/inboxes/{self.slug}/{what}"
         if query:

@@ -13,6 +13,7 @@ from tests.bench.cases import (
     pages,
     router,
     signing,
+    sse,
     waits,
     wakeup,
 )
@@ -26,6 +27,7 @@ CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     waits.NAME: waits.measure,
     wakeup.NAME: wakeup.measure,
     fanout.NAME: fanout.measure,
+    sse.NAME: sse.measure,
     pages.NAME: pages.measure,
     mcp.NAME: mcp.measure,
     matching.NAME: matching.measure,
