@@ -1,4 +1,5 @@
-"""MCP: `tools/call` of `query_messages`, 20 messages of together about 20 KiB, against the official Python SDK.
+"""MCP: `tools/call` of `query_messages`, 20 messages of together about 20 KiB, against the official Python SDK, and
+against a plain ASGI application that answers with the bytes of such a page.
 
 The same tool over the same messages, served by the SDK's low-level server in stateless JSON mode: under the Hypercorn
 that serves Postroom, and under uvicorn, its usual host. The pages are at every place of the inbox in turn: Postroom
@@ -18,6 +19,7 @@ import msgspec
 
 from actors.tail import TAIL_ENTRIES
 from tests.bench.calls import Calls, Job
+from tests.bench.client import Line
 from tests.bench.figures import Figure, compare, quantile
 from tests.bench.harness import CLIENT_NEAR_LIMIT, Bench, run_client
 from tests.bench.processes import Server, running
@@ -26,9 +28,15 @@ from tests.bench.subject import NotWhatItSays, Subject, postroom
 
 NAME = "mcp"
 
-HYPERCORN_GOAL = 3.0
+ASGI_GOAL = 0.7
+"""Of the plain ASGI application's requests a second, with an answer of the same size."""
+
+HYPERCORN_GOAL = 4.0
 UVICORN_GOAL = 1.3
 """Of the SDK's calls a second."""
+
+SAME_SIZE = 0.02
+"""By how much the sizes of the bare answer and of Postroom's may differ: seqs and times have more or fewer digits."""
 
 CONNECTIONS = 8
 """Agents that call at the same time. One alone would measure latency, many more only the length of a queue."""
@@ -53,6 +61,7 @@ POSTROOM = "Postroom"
 CATCHING_UP = "Postroom, further back"
 HYPERCORN = "SDK on Hypercorn"
 UVICORN = "SDK on uvicorn"
+ASGI = "bare ASGI"
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -72,21 +81,24 @@ def measure(bench: Bench) -> list[Figure]:
             UVICORN: stack.enter_context(_sdk("sdk_uvicorn", seeded, directory)),
         }
         size = _compare_answers(servers, credentials)
+        bare = stack.enter_context(_bare(subject.server, credentials, directory))
         contenders = {
-            name: _contender(bench, server, credentials, EVERYWHERE) for name, server in servers.items()
+            name: _contender(bench, server, credentials, EVERYWHERE)
+            for name, server in ({ASGI: bare} | servers).items()
         }
         contenders[CATCHING_UP] = _contender(bench, subject.server, credentials, FURTHER_BACK)
         measured = bench.rounds(NAME, contenders)
     bench.note(f"{NAME}: {LIMIT} messages, {size:,} bytes of structured content; {CONNECTIONS} connections.")
     for name, of in measured.items():
         _note_medians(bench, name, of)
+    _compare_sizes(measured)
     speeds = {name: [calls.per_second for calls in of] for name, of in measured.items()}
     figures = []
     for figure, own, goals in (
-        ("calls", POSTROOM, (HYPERCORN_GOAL, UVICORN_GOAL)),
-        ("calls_further_back", CATCHING_UP, (None, None)),
+        ("calls", POSTROOM, (ASGI_GOAL, HYPERCORN_GOAL, UVICORN_GOAL)),
+        ("calls_further_back", CATCHING_UP, (None, None, None)),
     ):
-        for name, goal in zip((HYPERCORN, UVICORN), goals, strict=True):
+        for name, goal in zip((ASGI, HYPERCORN, UVICORN), goals, strict=True):
             figures.append(
                 compare(
                     f"{NAME}.{figure}",
@@ -119,6 +131,28 @@ def _seeded(server: Server, credentials: tuple[str, str]) -> Seeded:
 
 def _sdk(module: str, seeded: Path, directory: Path) -> Any:
     return running(module.replace("_", "-"), ("-m", f"tests.bench.servers.{module}", str(seeded)), directory)
+
+
+def _bare(server: Server, credentials: tuple[str, str], directory: Path) -> Any:
+    """Return the plain application that answers with the bytes that Postroom gave for one page."""
+    line = Line(server.port)
+    try:
+        line.send(request(server, "tools/call", _arguments(EVERYWHERE[-1] // 2, LIMIT), credentials))
+        while (answer := line.receive()) is None:
+            pass
+    finally:
+        line.socket.close()
+    page = directory / "page.json"
+    page.write_bytes(answer)
+    return running("bare-asgi-page", ("-m", "tests.bench.servers.bare_asgi_page", str(page)), directory)
+
+
+def _compare_sizes(measured: dict[str, list[Calls]]) -> None:
+    """Raise `NotWhatItSays` unless the plain application's answers are as large as Postroom's."""
+    own = quantile([length for calls in measured[POSTROOM] for length in calls.lengths], 0.5)
+    bare = measured[ASGI][0].lengths[0]
+    if abs(bare - own) > SAME_SIZE * own:
+        raise NotWhatItSays(f"{ASGI} answers with {bare} bytes, {POSTROOM} with {own:.0f}")
 
 
 def _contender(
