@@ -38,7 +38,7 @@ def doubtful(figures: Sequence[Figure]) -> list[str]:
 def as_table(figures: Sequence[Figure]) -> Table:
     """Return the figures as a table."""
     table = Table(title="Postroom, as ratios within this run")
-    table.add_column("figure")
+    table.add_column("figure", overflow="fold")
     table.add_column("median", justify="right")
     table.add_column("against")
     table.add_column("ratio", justify="right")

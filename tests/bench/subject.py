@@ -159,6 +159,17 @@ def postroom(
     `admin_token`: that of the first start there, for another one; a new one unless given.
     """
     token = admin_token or mint("admin")
+    with served(directory, token, settings) as server:
+        subject = Subject(server, token)
+        try:
+            yield subject
+        finally:
+            subject.close()
+
+
+@contextmanager
+def served(directory: Path, token: str, settings: dict[str, str] | None = None) -> Iterator[Server]:
+    """Run Postroom as `postroom` does, without a connection of its administrator."""
     own = {
         "DATA_DIR": str(directory / "data"),
         "BIND": "127.0.0.1:0",
@@ -167,8 +178,4 @@ def postroom(
     }
     environment = {f"POSTROOM_{name}": value for name, value in {**own, **(settings or {})}.items()}
     with running("postroom", ARGUMENTS, directory, environment) as server:
-        subject = Subject(server, token)
-        try:
-            yield subject
-        finally:
-            subject.close()
+        yield server
