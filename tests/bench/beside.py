@@ -1,5 +1,7 @@
 """A process that works beside what is measured, led by lines: it answers each line on stdin with one on stdout."""
 
+import io
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tests.bench.harness import LoadFailed
+from tests.bench.harness import CLIENT_SECONDS, LoadFailed
 
 T = TypeVar("T")
 
@@ -29,8 +31,10 @@ class Beside:
             raise self._failed() from None
 
     def hear(self, result: type[T]) -> T:
-        """Return what it answers. Raises `LoadFailed` when it has ended without an answer."""
+        """Return what it answers. Raises `LoadFailed` when it has ended without an answer, or gives none."""
         assert self._process.stdout is not None
+        if not select.select([self._process.stdout], (), (), CLIENT_SECONDS)[0]:
+            raise LoadFailed(f"a client has not answered for {CLIENT_SECONDS:g} s")
         answer = self._process.stdout.readline()
         if not answer:
             raise self._failed()
@@ -65,3 +69,15 @@ def beside(module: str) -> Iterator[Beside]:
             yield led
         finally:
             led.kill()
+
+
+# -- in such a process ----------------------------------------------------------------------------------------
+def lines_of_stdin() -> io.FileIO:
+    """Return stdin without a buffer: a line that waits there is seen by `select`, and not lost in it."""
+    return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+
+
+def say(answer: msgspec.Struct) -> None:
+    """Answer a line."""
+    sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+    sys.stdout.buffer.flush()

@@ -8,6 +8,7 @@ import sys
 
 import msgspec
 
+from tests.bench.beside import lines_of_stdin, say
 from tests.bench.client import Line
 from tests.bench.reading import Reader
 
@@ -52,8 +53,8 @@ def read_on(job: Job) -> Read:
 
 def main() -> None:
     """Do the job on stdin."""
-    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
-    sys.stdout.buffer.write(msgspec.json.encode(read_on(job)))
+    job = msgspec.json.decode(lines_of_stdin().readline(), type=Job)
+    say(read_on(job))
 
 
 if __name__ == "__main__":

@@ -1,32 +1,52 @@
-"""Open waits and streams: what each costs in memory, what all cost in processor time while nothing happens, and what is
-left of them when their clients die.
+"""Open waits and streams: what each costs in memory, what all cost in processor time while nothing happens, whether the
+loop stands still meanwhile, and what is left of them when their clients die.
 
-A round has a server of its own, because memory that was used once is not given back to the system. First all waits are
-opened, then all streams, over a hundred inboxes; the server is left alone for a while; the process that holds the
-connections is killed; and as many are opened again, which a message in every inbox must then reach.
+A round has a server of its own, because memory that was used once is not given back to the system. First all waits
+are opened, over a hundred inboxes, and the server is left alone with them for a while; then a client asks for answers
+all the time (`tests.bench.probe`); then all streams are opened, and the server is left alone with both; the process
+that holds the connections is killed; and as many are opened again, which a message in every inbox must then reach.
 """
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from tests.bench.beside import beside
 from tests.bench.crowds import CrowdProcess, crowd, need_descriptors, open_descriptors
 from tests.bench.figures import Figure, compare, quantile
 from tests.bench.harness import Bench
+from tests.bench.probe import Job as Probe
+from tests.bench.probe import Stops
 from tests.bench.processes import Server, running
 from tests.bench.reading import get
 from tests.bench.subject import Subject, postroom
 
 NAME = "waits"
 
-MEMORY_KIB = 32.0
-"""Of resident memory for one open wait or stream."""
+WAIT_KIB = 28.0
+STREAM_KIB = 32.0
+"""Of resident memory for one that is open."""
 
 IDLE_SHARE = 0.01
-"""Of one core, while none polls again."""
+"""Of one core, for all waits, while none polls again; and for all waits and streams, whose heartbeats are sent."""
+
+STOP_MS = 50.0
+"""The longest that the loop may stand still beside the idle waits."""
+
+ALONE_SHARE = 2
+"""The waits are left alone, and then the loop is watched, for the idle time divided by this: no wait lasts longer than
+a minute.
+"""
+
+MEMORY_STEPS = 5
+"""The waits are opened in so many parts, and memory is measured after each, for the curve."""
+
+MEMORY = "waits-memory"
+"""The plot of memory against waiters."""
 
 INBOXES = 100
 WAIT_SECONDS = 60
@@ -46,16 +66,24 @@ SETTLE_SECONDS = 20.0
 
 
 class Round(msgspec.Struct, frozen=True):
-    """One server's measurements. Memory in KiB of each, `idle` as a share of one core.
+    """One server's measurements. Memory in KiB of each, `idle` (waits alone) and `idle_all` as shares of one core.
 
-    `back`: the share that could be opened again and was reached by a message. `left`: descriptors that were still open
-    when the time was up; `seconds`: until all were closed.
+    `growth`: (waits, MiB) while they were opened; `opening_stop`: the longest answer to another client meanwhile, in
+    ms. `stop`, `bare_stop`: the longest answer beside the idle waits, and of a bare server at the same time; `asked`:
+    how often. `back`: the share that could be opened again and was reached by a message. `left`: descriptors that were
+    still open when the time was up; `seconds`: until all were closed.
     """
 
     wait_kib: float
     stream_kib: float
     bare_kib: float
     idle: float
+    idle_all: float
+    growth: list[tuple[float, float]]
+    stop: float
+    bare_stop: float
+    opening_stop: float
+    asked: int
     back: float
     left: int
     seconds: float
@@ -86,8 +114,12 @@ def measure(bench: Bench) -> list[Figure]:
 
 
 def _round(bench: Bench, directory: Path, settings: dict[str, str]) -> Round:
-    with postroom(directory, settings) as subject:
+    with (
+        running("bare-asgi", ("-m", "tests.bench.servers.bare_asgi"), directory) as machine,
+        postroom(directory, settings) as subject,
+    ):
         server = subject.server
+        ports = [server.port, machine.port]
         slugs = [f"inbox-{n}" for n in range(INBOXES)]
         for slug in slugs:
             subject.call("POST", "/v1/inboxes", {"slug": slug})
@@ -99,11 +131,14 @@ def _round(bench: Bench, directory: Path, settings: dict[str, str]) -> Round:
         _until(lambda: _settled(server), SETTLE_SECONDS)
         before = open_descriptors(server.pid)
         with crowd() as first:
-            wait_kib = _memory(server, first, waits, streams=False)
+            growth, opening = _growth(ports, server, first, waits)
+            idle = _idle(server, bench.effort.idle_seconds / ALONE_SHARE)
+            with _probing(ports) as stop_watching:
+                time.sleep(bench.effort.idle_seconds / ALONE_SHARE)
+                stops = stop_watching()
             stream_kib = _memory(server, first, streams, streams=True)
-            began, used = time.monotonic(), server.cpu_seconds()
-            time.sleep(bench.effort.idle_seconds)
-            idle = (server.cpu_seconds() - used) / (time.monotonic() - began)
+            idle_all = _idle(server, bench.effort.idle_seconds)
+            first.check()
         began = time.monotonic()
         _until(lambda: open_descriptors(server.pid) <= before, BACK_SECONDS)
         seconds, left = time.monotonic() - began, open_descriptors(server.pid) - before
@@ -120,12 +155,59 @@ def _round(bench: Bench, directory: Path, settings: dict[str, str]) -> Round:
         _until(lambda: _settled(bare), SETTLE_SECONDS)
         with crowd() as held:
             bare_kib = _memory(bare, held, requests, streams=False)
-    back = heard / (bench.effort.waits + bench.effort.streams)
-    return Round(wait_kib, stream_kib, bare_kib, idle, back, max(left, 0), seconds)
+    return Round(
+        wait_kib=growth[-1][1] * 1024 / bench.effort.waits,
+        stream_kib=stream_kib,
+        bare_kib=bare_kib,
+        idle=idle,
+        idle_all=idle_all,
+        growth=growth,
+        stop=stops.longest[0],
+        bare_stop=stops.longest[1],
+        opening_stop=opening,
+        asked=stops.asked,
+        back=heard / (bench.effort.waits + bench.effort.streams),
+        left=max(left, 0),
+        seconds=seconds,
+    )
 
 
 def _wait(subject: Subject, slug: str) -> bytes:
     return subject.reader(slug).wait(after=0, timeout_seconds=WAIT_SECONDS)
+
+
+@contextmanager
+def _probing(ports: list[int]) -> Iterator[Callable[[], Stops]]:
+    """Ask these servers for answers until what is yielded is called, which returns what came of it."""
+    with beside("tests.bench.probe") as probe:
+        probe.ask(msgspec.json.encode(Probe(ports)), Stops)  # it has begun
+        yield lambda: probe.ask(b"", Stops)
+
+
+def _idle(server: Server, seconds: float) -> float:
+    """Leave a server alone for so long and return the share of a core that it used."""
+    began, used = time.monotonic(), server.cpu_seconds()
+    time.sleep(seconds)
+    return (server.cpu_seconds() - used) / (time.monotonic() - began)
+
+
+def _growth(
+    ports: list[int], server: Server, held: CrowdProcess, requests: list[bytes]
+) -> tuple[list[tuple[float, float]], float]:
+    """Open requests and return by how many MiB each part of them has made the server larger, and the longest answer to
+    another client meanwhile, in ms.
+    """
+    before = server.resident_bytes()
+    growth, longest = [(0.0, 0.0)], 0.0
+    for step in range(MEMORY_STEPS):
+        part = requests[step * len(requests) // MEMORY_STEPS : (step + 1) * len(requests) // MEMORY_STEPS]
+        with _probing(ports) as stop_probing:
+            held.hold(server.port, part)
+            longest = max(longest, stop_probing().longest[0])
+        _until(lambda: _settled(server), SETTLE_SECONDS)
+        growth.append((growth[-1][0] + len(part), (server.resident_bytes() - before) / 1024**2))
+    held.check()
+    return growth, longest
 
 
 def _memory(server: Server, held: CrowdProcess, requests: list[bytes], *, streams: bool) -> float:
@@ -161,26 +243,37 @@ def _figures(bench: Bench, measured: list[Round]) -> list[Figure]:
     count = len(measured)
     bench.note(
         f"  {quantile(of('wait_kib'), 0.5):.1f} KiB each wait, {quantile(of('stream_kib'), 0.5):.1f} KiB each stream; "
-        f"{quantile(of('idle'), 0.5):.2%} of a core for all; {max(of('left')):.0f} descriptors left "
+        f"{quantile(of('idle'), 0.5):.2%} of a core for all waits, "
+        f"{quantile(of('idle_all'), 0.5):.2%} with all streams; {max(of('left')):.0f} descriptors left "
         f"{max(of('seconds')):.1f} s after the kill at the latest"
     )
-    goal, bare = [MEMORY_KIB] * count, of("bare_kib")
-    at_most = f"{MEMORY_KIB:g} KiB"
+    bench.note(
+        f"  asked {max(of('asked')):,.0f} times beside the idle waits, it answered after {max(of('stop')):.1f} ms at "
+        f"the latest, a bare server after {max(of('bare_stop')):.1f} ms; "
+        f"while waits were opened, after {max(of('opening_stop')):.1f} ms"
+    )
+    bench.draw(MEMORY, "Postroom, waits", measured[-1].growth)
+    each = quantile(of("bare_kib"), 0.5) / 1024
+    bench.draw(MEMORY, "bare ASGI, requests held open", [(n, n * each) for n, _ in measured[-1].growth])
+    bare = of("bare_kib")
     held = "bare ASGI, held open"
+
+    def at_most(name: str, values: list[float], limit: float, shown: str, unit: str) -> Figure:
+        return compare(name, values, shown, [limit] * count, unit=unit, better="lower", goal=1.0)
+
+    one_percent = f"{IDLE_SHARE:.0%} of a core"
     return [
-        compare(f"{NAME}.memory", of("wait_kib"), at_most, goal, unit="KiB", better="lower", goal=1.0),
+        at_most(f"{NAME}.memory", of("wait_kib"), WAIT_KIB, f"{WAIT_KIB:g} KiB", "KiB"),
         compare(f"{NAME}.memory", of("wait_kib"), held, bare, unit="KiB", better="lower"),
-        compare("streams.memory", of("stream_kib"), at_most, goal, unit="KiB", better="lower", goal=1.0),
+        at_most("streams.memory", of("stream_kib"), STREAM_KIB, f"{STREAM_KIB:g} KiB", "KiB"),
         compare("streams.memory", of("stream_kib"), held, bare, unit="KiB", better="lower"),
-        compare(
-            f"{NAME}.idle_cpu",
-            [100 * share for share in of("idle")],
-            f"{IDLE_SHARE:.0%} of a core",
-            [100 * IDLE_SHARE] * count,
-            unit="%",
-            better="lower",
-            goal=1.0,
+        at_most(
+            f"{NAME}.idle_cpu", [100 * share for share in of("idle")], 100 * IDLE_SHARE, one_percent, "%"
         ),
+        at_most(
+            "streams.idle_cpu", [100 * share for share in of("idle_all")], 100 * IDLE_SHARE, one_percent, "%"
+        ),
+        at_most(f"{NAME}.longest_stop", of("stop"), STOP_MS, f"{STOP_MS:g} ms", "ms"),
         compare(f"{NAME}.back", of("back"), "all", [1.0] * count, unit="of all", better="higher", goal=1.0),
         compare(
             f"{NAME}.descriptors_back",
