@@ -34,7 +34,8 @@ ORDINARY_EVENT = "pull_request"
 
 class Deliveries(msgspec.Struct, frozen=True):
     """Which requests to build: `count` of them to `/in/{slug}`, with delivery ids that begin with `prefix`, all of
-    the type `event`. `secret` is what their sender signs with, see `make_keys`.
+    the type `event`. `secret` is what their sender signs with, see `make_keys`. With `inboxes` they go in turn to
+    `/in/{slug}-0` and so on, beginning at `first`.
     """
 
     port: int
@@ -44,6 +45,8 @@ class Deliveries(msgspec.Struct, frozen=True):
     count: int
     event: str = ORDINARY_EVENT
     scheme: Scheme = "hmac"
+    inboxes: int = 0
+    first: int = 0
 
     def named(self, prefix: str) -> "Deliveries":
         """Return as many with other delivery ids."""
@@ -122,8 +125,9 @@ def headers_of(wanted: Deliveries, number: int, body: bytes) -> list[tuple[str, 
 def request(wanted: Deliveries, number: int) -> bytes:
     """Return one delivery as the bytes of a request."""
     body = body_of(number)
+    slug = f"{wanted.slug}-{number % wanted.inboxes}" if wanted.inboxes else wanted.slug
     head = [
-        f"POST /in/{wanted.slug} HTTP/1.1",
+        f"POST /in/{slug} HTTP/1.1",
         f"Host: 127.0.0.1:{wanted.port}",
         *(f"{name}: {value}" for name, value in headers_of(wanted, number, body)),
         f"Content-Length: {len(body)}",
@@ -133,4 +137,4 @@ def request(wanted: Deliveries, number: int) -> bytes:
 
 def requests(wanted: Deliveries) -> list[bytes]:
     """Return all of them."""
-    return [request(wanted, number) for number in range(wanted.count)]
+    return [request(wanted, number) for number in range(wanted.first, wanted.first + wanted.count)]

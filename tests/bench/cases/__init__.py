@@ -5,6 +5,7 @@ from collections.abc import Callable
 from tests.bench.cases import (
     drain,
     fanout,
+    inboxes,
     ingest,
     log,
     matching,
@@ -23,6 +24,7 @@ from tests.bench.harness import Bench
 CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     ingest.NAME: ingest.measure,
     log.NAME: log.measure,
+    inboxes.NAME: inboxes.measure,
     signing.NAME: signing.measure,
     waits.NAME: waits.measure,
     wakeup.NAME: wakeup.measure,

@@ -23,6 +23,7 @@ from tests.bench.probe import Job as Probe
 from tests.bench.probe import Stops
 from tests.bench.processes import Server, running
 from tests.bench.reading import get
+from tests.bench.settling import settle, until
 from tests.bench.subject import Subject, postroom
 
 NAME = "waits"
@@ -57,12 +58,6 @@ BACK_SECONDS = 30.0
 
 WARM_UP = 20
 """Waits and streams that come and go before memory is measured: the server's own first-time costs are not theirs."""
-
-STEP_SECONDS = 0.25
-QUIET_SHARE = 0.05
-"""The server has settled when it used less of a core than this for two steps."""
-
-SETTLE_SECONDS = 20.0
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -128,7 +123,7 @@ def _round(bench: Bench, directory: Path, settings: dict[str, str]) -> Round:
         with crowd() as early:
             early.hold(server.port, waits[:WARM_UP])
             early.hold(server.port, streams[:WARM_UP], streams=True)
-        _until(lambda: _settled(server), SETTLE_SECONDS)
+        settle(server)
         before = open_descriptors(server.pid)
         with crowd() as first:
             growth, opening = _growth(ports, server, first, waits)
@@ -140,7 +135,7 @@ def _round(bench: Bench, directory: Path, settings: dict[str, str]) -> Round:
             idle_all = _idle(server, bench.effort.idle_seconds)
             first.check()
         began = time.monotonic()
-        _until(lambda: open_descriptors(server.pid) <= before, BACK_SECONDS)
+        until(lambda: open_descriptors(server.pid) <= before, BACK_SECONDS)
         seconds, left = time.monotonic() - began, open_descriptors(server.pid) - before
         with crowd() as second:
             second.hold(server.port, waits)
@@ -152,7 +147,7 @@ def _round(bench: Bench, directory: Path, settings: dict[str, str]) -> Round:
         requests = [get(bare.port, "/hold")] * bench.effort.streams
         with crowd() as early:
             early.hold(bare.port, requests[:WARM_UP])
-        _until(lambda: _settled(bare), SETTLE_SECONDS)
+        settle(bare)
         with crowd() as held:
             bare_kib = _memory(bare, held, requests, streams=False)
     return Round(
@@ -204,7 +199,7 @@ def _growth(
         with _probing(ports) as stop_probing:
             held.hold(server.port, part)
             longest = max(longest, stop_probing().longest[0])
-        _until(lambda: _settled(server), SETTLE_SECONDS)
+        settle(server)
         growth.append((growth[-1][0] + len(part), (server.resident_bytes() - before) / 1024**2))
     held.check()
     return growth, longest
@@ -214,26 +209,9 @@ def _memory(server: Server, held: CrowdProcess, requests: list[bytes], *, stream
     """Open requests and return by how many KiB each of them has made the server larger."""
     before = server.resident_bytes()
     held.hold(server.port, requests, streams=streams)
-    _until(lambda: _settled(server), SETTLE_SECONDS)
+    settle(server)
     held.check()
     return (server.resident_bytes() - before) / len(requests) / 1024
-
-
-def _settled(server: Server) -> bool:
-    """Watch the server for two steps and return whether it was quiet."""
-    for _ in range(2):
-        before = server.cpu_seconds()
-        time.sleep(STEP_SECONDS)
-        if server.cpu_seconds() - before > QUIET_SHARE * STEP_SECONDS:
-            return False
-    return True
-
-
-def _until(condition: Callable[[], bool], seconds: float) -> None:
-    """Wait for a condition, but not longer than this; what is measured next says whether it came true."""
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(STEP_SECONDS / 10)
 
 
 def _figures(bench: Bench, measured: list[Round]) -> list[Figure]:
