@@ -108,7 +108,7 @@ def _quiet(directory: Path, token: str) -> Iterator[Server]:
     with served(directory, token) as server:
         line = Line(server.port)
         try:
-            line.send(get(server.port, "/v1/inboxes", f"Authorization: Bearer {token}"))
+            line.send(get(server.port, "/v1/me", f"Authorization: Bearer {token}"))
             while line.receive() is None:
                 pass
         finally:
