@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from storage.options import StorageOptions
-from storage.records import PageQuery
+from storage.records import InboxSettings, NewInbox, PageQuery, Verdict
 from storage.sqlite import open_offline
 from tests.bench.client import WrongAnswer
 from tests.bench.crowd import Crowd
@@ -13,7 +13,17 @@ from tests.bench.crowds import crowd, need_descriptors, open_descriptors
 from tests.bench.harness import LoadFailed, run_client
 from tests.bench.processes import Server, running
 from tests.bench.reading import Reader, get
-from tests.bench.seeding import INTERVAL_US, RARE_COUNT, RARE_TYPE, START_US, Inbox, received_at, seed
+from tests.bench.seeding import (
+    INTERVAL_US,
+    RARE_COUNT,
+    RARE_TYPE,
+    START_US,
+    Inbox,
+    NotEnoughRoom,
+    need_room,
+    received_at,
+    seed,
+)
 from tests.bench.signed import Deliveries, requests
 from tests.bench.subject import Subject, postroom
 from tests.bench.turns import UNCLOCKED, Contender, Job, Turns, take_turns
@@ -153,4 +163,19 @@ def test_a_seeded_inbox_is_dense_and_has_its_rare_messages(tmp_path: Path) -> No
         rows = store.read(See(lambda snapshot: snapshot.page(query))).rows
     assert [row.seq for row in rows] == list(range(1, 1_401))
     assert sum(row.event_type == RARE_TYPE for row in rows) == RARE_COUNT
+    assert sum(row.verified == Verdict.FAILED for row in rows) == RARE_COUNT
     assert rows[6].received_at == time_argument("since", received_at(7)) == START_US + 7 * INTERVAL_US
+
+
+def test_seeded_messages_are_routed_and_stand_beside_empty_inboxes(tmp_path: Path) -> None:
+    empty = [NewInbox(f"empty-{n}", "webhook", "", InboxSettings()) for n in range(3)]
+    seed(tmp_path / "data", [Inbox("seeded", 250)], lambda rows: None, empty)
+    with open_offline(StorageOptions(data_dir=tmp_path / "data")) as store:
+        slugs = store.read(See(lambda snapshot: snapshot.inboxes(None, "", 10)))
+        assert [listing.record.slug for listing in slugs] == ["empty-0", "empty-1", "empty-2", "seeded"]
+        assert store.read(See(lambda snapshot: (snapshot.routed_mid(), snapshot.last_mid()))) == (250, 250)
+
+
+def test_too_little_room_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(NotEnoughRoom, match=r"messages need .* GB in .*: choose another --directory"):
+        need_room(tmp_path, 10**15)
