@@ -68,16 +68,17 @@ FULL = Effort(
     inboxes=10_000,
     passive_inboxes=100_000,
 )
+# A smoke test of all cases in well under two minutes.
 QUICK = Effort(
-    rounds=2,
+    rounds=1,
     requests=600,
     long_rounds=1,
     waits=500,
     streams=100,
-    idle_seconds=2.0,
-    crowd=500,
+    idle_seconds=1.0,
+    crowd=300,
     large_inbox=20_000,
-    huge_inbox=100_000,
+    huge_inbox=50_000,
     logged=3_000,
     inboxes=500,
     passive_inboxes=20_000,
@@ -120,15 +121,11 @@ class Bench:
             bar = progress.add_task(title, total=total)
             yield lambda done: progress.advance(bar, done)
 
-    def rounds(
-        self, title: str, contenders: Mapping[str, Callable[[int], T]], count: int | None = None
-    ) -> dict[str, list[T]]:
+    def rounds(self, title: str, contenders: Mapping[str, Callable[[int], T]]) -> dict[str, list[T]]:
         """Let each contender measure once a round and return what they measured, by their names.
 
-        They are called with the number of the round; round 0 is the one that is not counted. There are as many others
-        as the effort says, or `count`.
+        They are called with the number of the round; round 0 is the one that is not counted.
         """
-        rounds = self.effort.rounds if count is None else count
         measured: dict[str, list[T]] = {name: [] for name in contenders}
         columns = (
             TextColumn("{task.description}"),
@@ -137,10 +134,10 @@ class Bench:
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=self.console, transient=True) as progress:
-            bar = progress.add_task(title, total=(rounds + 1) * len(contenders))
-            for number in range(rounds + 1):
+            bar = progress.add_task(title, total=(self.effort.rounds + 1) * len(contenders))
+            for number in range(self.effort.rounds + 1):
                 for name, measure in contenders.items():
-                    what = f"round {number} of {rounds}" if number else "warming up"
+                    what = f"round {number} of {self.effort.rounds}" if number else "warming up"
                     progress.update(bar, description=f"{title}: {what}, {name}")
                     result = measure(number)
                     if number:

@@ -42,10 +42,12 @@ class Subject:
             timeout=CALL_SECONDS,
             trust_env=False,
         )
+        self._sender = httpx.Client(base_url=server.url, timeout=CALL_SECONDS, trust_env=False)
 
     def close(self) -> None:
-        """Close the administrator's connection."""
+        """Close its connections."""
         self._admin.close()
+        self._sender.close()
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Make one API call and return the decoded answer. Raises `NotWhatItSays` for an error."""
@@ -68,13 +70,7 @@ class Subject:
 
     def post(self, slug: str, headers: list[tuple[str, str]], body: bytes) -> httpx.Response:
         """Send a message as any sender would."""
-        return httpx.post(
-            f"{self.server.url}/in/{slug}",
-            headers=headers,
-            content=body,
-            timeout=CALL_SECONDS,
-            trust_env=False,
-        )
+        return self._sender.post(f"/in/{slug}", headers=headers, content=body)
 
 
 class GithubInbox:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from actors.tokens import mint
 from storage.options import StorageOptions
-from storage.records import InboxSettings, NewInbox, Secret
+from storage.records import InboxListing, InboxSettings, NewInbox, Secret
 from storage.secret import SecretBytes
 from storage.sqlite import open_offline
 from tests.bench.cases.ingest import CONNECTIONS, Measured, one_round
@@ -79,16 +79,14 @@ def measure(bench: Bench) -> list[Figure]:
             directory.mkdir()
             with bench.steps(f"{NAME}: making {len(inboxes):,} inboxes", 1):
                 seed(directory / "data", (), lambda rows: None, inboxes)
-        starts: dict[str, Callable[[int], float]] = {
-            PASSIVE: lambda number: _at_rest(all_of_them, token),
-            FEW: lambda number: _at_rest(few, token),
-        }
-        resting = bench.rounds(f"{NAME}, at rest", starts, bench.effort.long_rounds)
+        resting: dict[str, list[float]] = {PASSIVE: [], FEW: []}
         kib: list[float] = []
         sent = 0
         with bench.steps(f"{NAME}, memory", bench.effort.long_rounds) as done:
             for _ in range(bench.effort.long_rounds):
-                each, answers = _active(bench, few, token, secret)
+                resting[PASSIVE].append(_at_rest(all_of_them, token))
+                each, at_rest, answers = _active(bench, few, token, secret)
+                resting[FEW].append(at_rest)
                 kib.append(each)
                 sent += answers
                 done(1)
@@ -123,20 +121,22 @@ def _at_rest(directory: Path, token: str) -> float:
         return server.resident_bytes() / 1024**2
 
 
-def _active(bench: Bench, directory: Path, token: str, secret: str) -> tuple[float, int]:
-    """Return by how many KiB a server grows for each of its inboxes that gets a message, and how many were sent.
+def _active(bench: Bench, directory: Path, token: str, secret: str) -> tuple[float, float, int]:
+    """Return by how many KiB a server grows for each of its inboxes that gets a message, the resident MiB that it had
+    at rest, and how many messages were sent.
 
     Before, one inbox gets as many: what the server itself needs for that is not theirs.
     """
     count = bench.effort.inboxes
     with _quiet(directory, token) as server:
+        at_rest = server.resident_bytes() / 1024**2
         warm = load(_to_one(server, secret, count), CONNECTIONS)
         settle(server)
         before = server.resident_bytes()
         spread = load(Sender(server.port, secret, count).next(count), CONNECTIONS)
         settle(server)
         each = (server.resident_bytes() - before) / count / 1024
-        return each, len(warm.answers) + len(spread.answers)
+        return each, at_rest, len(warm.answers) + len(spread.answers)
 
 
 def _to_one(server: Server, secret: str, count: int) -> Deliveries:
@@ -170,14 +170,15 @@ def _check(directory: Path, answers: int) -> None:
     """Raise `NotWhatItSays` unless as many messages are stored as were answered."""
     stored, after = 0, ""
     with open_offline(StorageOptions(data_dir=directory / "data")) as store:
-        while True:
-            page = store.read(See(lambda snapshot, slug=after: snapshot.inboxes(None, slug, LISTED)))
-            if not page:
-                break
+        while page := store.read(_after(after)):
             stored += sum(listing.head.live_rows for listing in page)
             after = page[-1].record.slug
     if stored != answers:
         raise NotWhatItSays(f"{answers:,} messages were answered, {stored:,} are stored")
+
+
+def _after(slug: str) -> See[list[InboxListing]]:
+    return See(lambda snapshot: snapshot.inboxes(None, slug, LISTED))
 
 
 def _figures(

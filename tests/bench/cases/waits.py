@@ -38,7 +38,7 @@ IDLE_SHARE = 0.01
 STOP_MS = 50.0
 """The longest that the loop may stand still beside the idle waits."""
 
-ALONE_SHARE = 2
+ALONE_SHARE = 3
 """The waits are left alone, and then the loop is watched, for the idle time divided by this: no wait lasts longer than
 a minute.
 """
@@ -88,13 +88,14 @@ def measure(bench: Bench) -> list[Figure]:
     """Measure the case."""
     waits, streams = bench.effort.waits, bench.effort.streams
     everybody = waits + streams
-    # After the kill, new connections may come while old ones are still being closed.
+    # After the kill, new connections may come while some of the old ones are still being closed.
+    most = everybody + everybody // 2
     settings = {
         "MAX_STREAMS": str(everybody),
         "MAX_STREAMS_PER_INBOX": str(-(-waits // INBOXES) + -(-streams // INBOXES)),
-        "MAX_CONNECTIONS": str(2 * everybody + WARM_UP),
+        "MAX_CONNECTIONS": str(most + WARM_UP),
     }
-    need_descriptors(2 * everybody)
+    need_descriptors(most)
     bench.note(
         f"{NAME}: {waits:,} waits and {streams:,} streams on {INBOXES} inboxes, with "
         + ", ".join(f"{name} {value}" for name, value in settings.items())
