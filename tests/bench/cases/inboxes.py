@@ -41,7 +41,7 @@ PASSIVE_MIB = 1.0
 """Of resident memory for all inboxes that nobody uses."""
 
 ONE, MANY, PASSIVE = "one", "many", "passive"
-FEW = "few"
+LONE = "lone"
 LISTED = 1000
 
 
@@ -74,24 +74,28 @@ def measure(bench: Bench) -> list[Figure]:
     written = [_inbox(ONE, secret), *(_inbox(f"{MANY}-{n}", secret) for n in range(count))]
     passive = [_inbox(f"{PASSIVE}-{n}", secret) for n in range(bench.effort.passive_inboxes)]
     with tempfile.TemporaryDirectory(prefix="postroom-bench-", dir=bench.directory) as made:
-        few, all_of_them = Path(made, FEW), Path(made, PASSIVE)
-        for directory, inboxes in ((few, written), (all_of_them, [*written, *passive])):
+        written_to, all_of_them, lone = Path(made, MANY), Path(made, PASSIVE), Path(made, LONE)
+        for directory, inboxes in (
+            (written_to, written),
+            (all_of_them, [written[0], *passive]),
+            (lone, written[:1]),
+        ):
             directory.mkdir()
             with bench.steps(f"{NAME}: making {len(inboxes):,} inboxes", 1):
                 seed(directory / "data", (), lambda rows: None, inboxes)
-        resting: dict[str, list[float]] = {PASSIVE: [], FEW: []}
+        resting: dict[str, list[float]] = {PASSIVE: [], LONE: []}
         kib: list[float] = []
         sent = 0
         with bench.steps(f"{NAME}, memory", bench.effort.long_rounds) as done:
             for _ in range(bench.effort.long_rounds):
                 resting[PASSIVE].append(_at_rest(all_of_them, token))
-                each, at_rest, answers = _active(bench, few, token, secret)
-                resting[FEW].append(at_rest)
+                resting[LONE].append(_at_rest(lone, token))
+                each, answers = _active(bench, written_to, token, secret)
                 kib.append(each)
                 sent += answers
                 done(1)
-        rounds, answers = _rates(bench, few, token, secret)
-        _check(few, sent + answers)
+        rounds, answers = _rates(bench, written_to, token, secret)
+        _check(written_to, sent + answers)
     return _figures(bench, resting, kib, rounds)
 
 
@@ -121,22 +125,20 @@ def _at_rest(directory: Path, token: str) -> float:
         return server.resident_bytes() / 1024**2
 
 
-def _active(bench: Bench, directory: Path, token: str, secret: str) -> tuple[float, float, int]:
-    """Return by how many KiB a server grows for each of its inboxes that gets a message, the resident MiB that it had
-    at rest, and how many messages were sent.
+def _active(bench: Bench, directory: Path, token: str, secret: str) -> tuple[float, int]:
+    """Return by how many KiB a server grows for each of its inboxes that gets a message, and how many were sent.
 
     Before, one inbox gets as many: what the server itself needs for that is not theirs.
     """
     count = bench.effort.inboxes
     with _quiet(directory, token) as server:
-        at_rest = server.resident_bytes() / 1024**2
         warm = load(_to_one(server, secret, count), CONNECTIONS)
         settle(server)
         before = server.resident_bytes()
         spread = load(Sender(server.port, secret, count).next(count), CONNECTIONS)
         settle(server)
         each = (server.resident_bytes() - before) / count / 1024
-        return each, at_rest, len(warm.answers) + len(spread.answers)
+        return each, len(warm.answers) + len(spread.answers)
 
 
 def _to_one(server: Server, secret: str, count: int) -> Deliveries:
@@ -184,13 +186,13 @@ def _after(slug: str) -> See[list[InboxListing]]:
 def _figures(
     bench: Bench, resting: dict[str, list[float]], kib: list[float], rounds: dict[str, list[Measured]]
 ) -> list[Figure]:
-    grown = [more - few for more, few in zip(resting[PASSIVE], resting[FEW], strict=True)]
+    grown = [more - one for more, one in zip(resting[PASSIVE], resting[LONE], strict=True)]
     rates = {name: [one.exchange.per_second for one in of] for name, of in rounds.items()}
     cpu = {name: [one.cpu_us for one in of] for name, of in rounds.items()}
     bench.note(
         f"{NAME}: {bench.effort.inboxes:,} in turn, {quantile(rates[MANY], 0.5):,.0f} messages/s against "
-        f"{quantile(rates[ONE], 0.5):,.0f}; a server that has them takes {quantile(resting[FEW], 0.5):.1f} MiB at "
-        f"rest, with {bench.effort.passive_inboxes:,} more {quantile(resting[PASSIVE], 0.5):.1f} MiB"
+        f"{quantile(rates[ONE], 0.5):,.0f}; a server at rest takes {quantile(resting[LONE], 0.5):.1f} MiB with one "
+        f"inbox, {quantile(resting[PASSIVE], 0.5):.1f} MiB with {bench.effort.passive_inboxes:,} more"
     )
     one = "a single inbox"
     at_most = {
