@@ -112,8 +112,8 @@ build/chromium.stamp:
 	  || { echo "Please install Chromium." >&2; exit 1; }
 	@mkdir -p build && touch $@
 
-# beanstalkd as Debian has it, unpacked and not installed: the benchmarks start it, and nothing else. Where it is not to be had,
-# they do without.
+# beanstalkd as Debian has it, unpacked and not installed: the benchmarks start it, and nothing else. Where it is not
+# to be had, they do without.
 build/queue.stamp:
 	@mkdir -p build/queue
 	@if command -v apt-get >/dev/null; then echo "Fetching beanstalkd"; \
