@@ -7,11 +7,13 @@ from html import escape
 import msgspec
 
 WIDTH, HEIGHT = 760, 420
-LEFT, RIGHT, TOP, BOTTOM = 64, 20, 64, 52
-"""Room around the field of the lines, in px: for the numbers of y, nothing, the title and the legend, those of x."""
+LEFT, RIGHT, TOP, BOTTOM = 64, 20, 46, 52
+"""Room around the field of the lines, in px: for the numbers of y, nothing, the title, those of x."""
+
+LEGEND_ROW_PX = 18
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Told apart by the colour-blind as well; after Okabe and Ito."""
+"""Told apart by the colour-blind as well; after Okabe and Ito. Lines beyond them are dashed."""
 
 MOST_TICKS = 8
 LEGEND_LETTER_PX = 6.6
@@ -75,7 +77,9 @@ def chart(title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> str:
     if not places:
         raise ValueError("no points")
     across = _scale(x, [place[0] for place in places], LEFT, WIDTH - RIGHT)
-    up = _scale(y, [place[1] for place in places], HEIGHT - BOTTOM, TOP)
+    keys = _legend([line.name for line in lines])
+    top = keys[-1][1] + LEGEND_ROW_PX
+    up = _scale(y, [place[1] for place in places], HEIGHT - BOTTOM, top)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
         ' font-family="sans-serif" font-size="12" fill="#222" role="img">',
@@ -84,15 +88,26 @@ def chart(title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> str:
         f'<text x="{LEFT}" y="22" font-size="15">{escape(title)}</text>',
         *_grid(x, y, across, up),
     ]
-    legend = float(LEFT)
-    for number, line in enumerate(lines):
-        colour = COLOURS[number % len(COLOURS)]
+    for number, (line, (left, down)) in enumerate(zip(lines, keys, strict=True)):
+        dashes = ' stroke-dasharray="5 4"' if number >= len(COLOURS) else ""
+        stroke = f'stroke="{COLOURS[number % len(COLOURS)]}" stroke-width="2"{dashes}'
         points = " ".join(f"{across.at(px):.1f},{up.at(py):.1f}" for px, py in line.points)
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<rect x="{legend:.0f}" y="38" width="14" height="4" fill="{colour}"/>')
-        parts.append(f'<text x="{legend + 19:.0f}" y="45">{escape(line.name)}</text>')
-        legend += 40 + LEGEND_LETTER_PX * len(line.name)
+        parts.append(f'<polyline points="{points}" fill="none" {stroke}/>')
+        parts.append(f'<path d="M{left:.0f} {down - 4}h16" {stroke}/>')
+        parts.append(f'<text x="{left + 21:.0f}" y="{down}">{escape(line.name)}</text>')
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _legend(names: Sequence[str]) -> list[tuple[float, int]]:
+    """Return where each name of the legend begins, row by row."""
+    left, down, places = float(LEFT), TOP, []
+    for name in names:
+        width = 42 + LEGEND_LETTER_PX * len(name)
+        if left > LEFT and left + width > WIDTH:
+            left, down = float(LEFT), down + LEGEND_ROW_PX
+        places.append((left, down))
+        left += width
+    return places
 
 
 def _scale(axis: Axis, values: Sequence[float], start: float, end: float) -> Scale:
@@ -105,7 +120,7 @@ def _scale(axis: Axis, values: Sequence[float], start: float, end: float) -> Sca
 
 def _grid(x: Axis, y: Axis, across: Scale, up: Scale) -> list[str]:
     """Return the grid, the numbers at it and the names of the axes."""
-    bottom, middle = HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2
+    bottom, middle = HEIGHT - BOTTOM, (up.end + HEIGHT - BOTTOM) / 2
     parts = []
     for tick in up.ticks:
         at = up.at(tick)
@@ -113,7 +128,7 @@ def _grid(x: Axis, y: Axis, across: Scale, up: Scale) -> list[str]:
         parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{_number(tick)}</text>')
     for tick in across.ticks:
         at = across.at(tick)
-        parts.append(f'<path d="M{at:.1f} {TOP}V{bottom}" stroke="#ddd"/>')
+        parts.append(f'<path d="M{at:.1f} {up.end:g}V{bottom}" stroke="#ddd"/>')
         parts.append(f'<text x="{at:.1f}" y="{bottom + 18}" text-anchor="middle">{_number(tick)}</text>')
     parts.append(
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(x.label)}</text>'

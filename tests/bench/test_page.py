@@ -116,6 +116,16 @@ def test_a_higher_value_is_further_up_and_a_later_one_further_right() -> None:
     assert y1 < y0
 
 
+def test_names_that_find_no_room_begin_a_row_of_their_own() -> None:
+    lines = [Line(f"a line with quite a long name, {n}", [(0, 1), (1, 2)]) for n in range(9)]
+    root = ElementTree.fromstring(chart("t", Axis("x"), Axis("y"), lines))  # noqa: S314 — our own text
+    names = [text for text in root.findall(f"{SVG}text") if (text.text or "").startswith("a line")]
+    assert len({(text.get("x"), text.get("y")) for text in names}) == 9
+    assert all(float(text.get("x", 0)) + 200 < float(root.get("width", 0)) for text in names)
+    dashed = [line for line in root.findall(f"{SVG}polyline") if line.get("stroke-dasharray")]
+    assert len(dashed) == 2
+
+
 @pytest.mark.parametrize("lines", [[], [Line("none", [])]])
 def test_a_chart_of_nothing_is_refused(lines: list[Line]) -> None:
     with pytest.raises(ValueError, match="no points"):
