@@ -15,7 +15,7 @@ from tests.budgets import BUDGETS_SECONDS, DEFAULT_SECONDS
 HERE = Path(__file__).parent
 DEFAULT_KILL_ROUNDS = 10
 """How often each of the durability tests kills the server in an ordinary run; `make soak` asks for more."""
-DEFAULT_MACHINE_RUNS = 100
+DEFAULT_MACHINE_RUNS = 60
 
 _spent: pytest.StashKey[dict[str, float]] = pytest.StashKey()
 
