@@ -49,6 +49,7 @@ bench-page: $(VENV)/dev.stamp ## Renew the figures and plots of docs/performance
 soak: environment ## Kill and restart the server 50 times under load; long runs of the state machines; all live tests against the installed wheel
 	@$(BIN)/python -m pytest tests/live -k kill --kill-rounds 50 --timeout 0 $(ARGS)
 	@$(BIN)/python -m pytest tests/fuzz/test_drain_machine.py tests/fuzz/test_contracts_machine.py --machine-runs 2000 --timeout 0 $(ARGS)
+	@$(BIN)/python -m pytest tests/bench --every-case $(ARGS)
 	@$(BIN)/python -m pytest tests/packages --whole-wheel --timeout 0 $(ARGS)
 
 dist: $(VENV)/dev.stamp ## Build the wheel and the source package into dist/

@@ -15,7 +15,7 @@ from tests.budgets import BUDGETS_SECONDS, DEFAULT_SECONDS
 HERE = Path(__file__).parent
 DEFAULT_KILL_ROUNDS = 10
 """How often each of the durability tests kills the server in an ordinary run; `make soak` asks for more."""
-DEFAULT_MACHINE_RUNS = 60
+DEFAULT_MACHINE_RUNS = 40
 
 _spent: pytest.StashKey[dict[str, float]] = pytest.StashKey()
 
@@ -35,6 +35,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=DEFAULT_MACHINE_RUNS,
         metavar="N",
         help=f"runs of the state machines against a real server (default {DEFAULT_MACHINE_RUNS})",
+    )
+    parser.addoption(
+        "--every-case",
+        action="store_true",
+        help="run every case of the benchmarks in small, those that take long as well",
     )
     parser.addoption(
         "--whole-wheel",

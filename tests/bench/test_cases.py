@@ -28,6 +28,9 @@ SMALL = Effort(
 PERHAPS_NOTHING = {"waits.idle_cpu", "streams.idle_cpu", "inboxes.memory", "inboxes.passive"}
 """In small, these may be zero, and differences between two processes below it."""
 
+LONG = {"pages", "inboxes", "waits", "mcp", "fanout", "wakeup", "mesh", "sse"}
+"""From 5 to 15 s each."""
+
 FIGURES = {
     "ingest": {"ingest.rate", "ingest.p50", "ingest.p99", "ingest.cpu"},
     "log": {"log.after", "log.peak"},
@@ -55,7 +58,11 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_case_runs_to_its_end_and_gives_its_figures(name: str, tmp_path: Path) -> None:
+def test_a_case_runs_to_its_end_and_gives_its_figures(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if name in LONG and not request.config.getoption("--every-case"):
+        pytest.skip("takes long also in small; make soak and make bench-quick run it")
     screen = io.StringIO()
     figures = CASES[name](Bench(SMALL, tmp_path, Console(file=screen, width=200)))
     assert {figure.name for figure in figures} == FIGURES[name], screen.getvalue()
