@@ -1,4 +1,4 @@
-"""Who hears of what: the router over both stores."""
+"""Who hears of what: the router over both stores. In one module, because all of it happens in the scene below."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -6,13 +6,11 @@ Every answer and, after every step, all that is stored is that of the rules in p
 held against the promises of each contract.
 """
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
-import structlog
 import trio
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -268,14 +266,6 @@ class ContractsMachine(Pagers):
 
 def receipt_of(got: Any) -> tuple[int | None, ...]:
     return (got.stored, got.served, got.acked, got.expired)
-
-
-@pytest.fixture
-def loop() -> Iterator[LoopThread]:
-    with structlog.testing.capture_logs():
-        thread = LoopThread()
-        yield thread
-        thread.close()
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import structlog
 import trio
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -328,14 +327,6 @@ def orders(
                 high = told[place].window_high
                 notes[place] = (floor, high, [seq for seq in after.above(floor) if seq <= high])
         yield after, told
-
-
-@pytest.fixture
-def loop() -> Iterator[LoopThread]:
-    with structlog.testing.capture_logs():
-        thread = LoopThread()
-        yield thread
-        thread.close()
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

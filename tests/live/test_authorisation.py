@@ -1,7 +1,7 @@
 """Who may do what: every route for every kind of caller as one table, and what a refusal gives away, which is nothing.
 
 Black-box: written from sections 5 and 9 of the surface and from the inlet contract, over real sockets. Time tells
-too: an inbox that is absent and one that is forbidden take equally long to be refused.
+too: an inbox that is absent and one that is forbidden take equally long to be refused. Long, because the table is one.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Which life of the data this is: another database in its place is found, and no crash is mistaken for one."""
+"""Which life of the data this is: another database in its place is found, and no crash is mistaken for one.
+
+Long, because the two belong together: each way to change a life stands beside the crashes that look like it.
+"""
 
 import random
 import shutil

@@ -1,4 +1,7 @@
-"""Strict decoding of queries and bodies, and the settings of an inbox as an administrator writes them."""
+"""Strict decoding of queries and bodies, and the settings of an inbox as an administrator writes them.
+
+Long by its tables: a row for each value that is taken or refused.
+"""
 
 import json
 from typing import Any

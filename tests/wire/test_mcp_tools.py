@@ -1,4 +1,7 @@
-"""The four tools that read: what they list, return and refuse, and how large a result may be; on raw bytes."""
+"""The four tools that read: what they list, return and refuse, and how large a result may be; on raw bytes.
+
+In one module, because the four are held to the same rules, tool by tool in one table each.
+"""
 
 import json
 import re

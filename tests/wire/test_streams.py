@@ -1,4 +1,7 @@
-"""Streams through the whole stack on virtual time: the very bytes of every event, resuming, heartbeats, farewells."""
+"""Streams through the whole stack on virtual time: the very bytes of every event, resuming, heartbeats, farewells.
+
+Too long, and to be split: one inbox and several inboxes are two subjects that share the listener below.
+"""
 
 import json
 from base64 import urlsafe_b64decode
