@@ -49,6 +49,7 @@ def test_settings_are_changed_and_a_wrong_one_is_told_beside_its_field(admin: Vi
     page.click("text=Save")
     admin.says(".field.wrong", "Expected a whole number")
     assert page.get_attribute("[name='retention.max_messages']", "aria-invalid") == "true"
+    assert page.evaluate("document.activeElement.name") == "retention.max_messages"
     admin.accessible()
     page.fill("[name='retention.max_messages']", "2,000")
     page.fill("[name='retention.max_age_seconds']", "7 days")
@@ -66,9 +67,17 @@ def test_secrets_are_added_and_retired(admin: Visitor, api: Api) -> None:
     page.fill("#f-value", "another secret")
     page.click("text=Add the secret")
     admin.says(".note", "the secret second")
+    page.fill("#f-secret-name", "Third!")
+    page.fill("#f-value", "a third secret")
+    page.click("text=Add the secret")
+    admin.says("#secrets .field.wrong", "Expected 1 to 64 characters")
+    assert page.input_value("#f-secret-name") == "Third!"
+    assert page.locator(".field.wrong").count() == 1
     page.click("#secrets tbody tr:first-child button")
     admin.says(".note", "default was retired")
-    assert admin.questions == ["Retire the secret default? What is signed with it is no longer verified."]
+    assert admin.questions == [
+        f"Retire the secret default of {slug}? What is signed with it is no longer verified."
+    ]
     api.github(slug, secret="another secret")
     api.github(slug, secret=SECRET)
     assert [one["verified"] for one in api.messages(slug)["messages"]] == [False, True]
@@ -94,6 +103,43 @@ def test_a_message_is_erased(admin: Visitor, api: Api) -> None:
     page.click("text=Erase")
     admin.says(".note", "Message 1 was erased")
     assert api.messages(slug)["messages"] == []
+
+
+def test_what_is_gone_for_good_is_asked_about_once_with_scripts_and_without(visit: Visit, api: Api) -> None:
+    slug = api.inbox()
+    for scripted in (True, False):
+        api.send(slug)
+        visitor = visit(java_script_enabled=scripted)
+        visitor.bring(str(api.token))
+        page = visitor.open(f"/ui/inboxes/{slug}/settings")
+        page.click("text=Drop all messages")
+        if not scripted:
+            assert visitor.text("h1") == "Are you sure?"
+            assert f"Drop all messages of {slug}?" in visitor.text("main")
+            page.click("text=Cancel")
+            page.wait_for_url(f"**/{slug}/settings")
+            assert len(api.messages(slug)["messages"]) == 1
+            page.click("text=Drop all messages")
+            page.click("main button.danger")
+        page.wait_for_selector(".note")
+        assert "1 message was dropped" in visitor.text(".note")
+        assert visitor.questions == ([f"Drop all messages of {slug}?"] if scripted else [])
+
+
+def test_the_page_that_asks_is_accessible_and_no_is_an_answer(admin: Visitor, api: Api) -> None:
+    slug = api.inbox()
+    api.send(slug)
+    page = admin.open(f"/ui/inboxes/{slug}/messages/1")
+    page.eval_on_selector("form[data-ask]", "form => delete form.dataset.ask")
+    page.click("text=Erase")
+    admin.accessible()
+    page.click("text=Cancel")
+    page.wait_for_url("**/messages/1")
+    page.remove_listener("dialog", admin._questioned)
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.click("text=Erase")
+    assert len(api.messages(slug)["messages"]) == 1
+    page.on("dialog", admin._questioned)
 
 
 def test_a_token_is_issued_shown_once_and_revoked(admin: Visitor, api: Api) -> None:
@@ -165,6 +211,41 @@ def test_a_beacon_is_tried_while_it_is_written_and_then_placed(admin: Visitor, a
     admin.accessible()
     page.click(".beacon .danger")
     admin.says(".note", "was removed")
+
+
+def test_a_beacon_that_is_edited_keeps_what_was_not_changed(admin: Visitor, api: Api) -> None:
+    agent_id = new_slug()[:40]
+    api.ok("POST", "/agents", {"agent_id": agent_id}, status=201)
+    agent = api.as_(api.agent([], agent=agent_id))
+    about = "memory \u202eleaks\u202c\n\tin workers"
+    wanted = {"require": ["a, b", "c\u200bd"], "types": ["x,y"], "kinds": ["alert"], "weight": 1e-7}
+    agent.ok("PUT", "/beacons/ci", {"about": about, "ttl_seconds": 86_400, **wanted})
+    before = agent.get("/beacons/ci")
+    page = admin.open(f"/ui/agents/{agent_id}")
+    assert "Goes out at" in admin.text(".beacon")
+    page.click("summary:has-text('Filters')")
+    page.fill("#f-backfill", "9")
+    page.click("text=Edit")
+    assert page.input_value("#f-about") == "memory ⟨U+202E⟩leaks⟨U+202C⟩\n\tin workers"
+    assert page.input_value("#f-backfill") == ""
+    assert page.is_checked("#keep-end input")
+    assert admin.text("#keep-end time") == admin.text(".beacon time")
+    admin.accessible()
+    page.fill("#f-min_score", "0.6")
+    page.click("text=Place the beacon")
+    admin.says(".note", "is in place")
+    after = agent.get("/beacons/ci")
+    changing = ("placed_at", "expires_at", "min_score")
+    assert {k: v for k, v in after.items() if k not in changing} == {
+        k: v for k, v in before.items() if k not in changing
+    }
+    assert after["min_score"] == 0.6
+    assert after["expires_at"][:15] == before["expires_at"][:15]
+    page.click("text=Edit")
+    page.uncheck("#keep-end input")
+    page.click("text=Place the beacon")
+    admin.says(".note", "is in place")
+    assert agent.get("/beacons/ci")["expires_at"] is None
 
 
 def test_who_is_waiting_right_now_is_seen(admin: Visitor, api: Api) -> None:

@@ -196,6 +196,21 @@ def test_in_addresses_and_forms_that_somebody_was_given(visit: Visit, api: Api) 
     unharmed(visitor)
 
 
+def test_text_in_fields_is_as_visible_as_elsewhere_and_stays_what_it_was(admin: Visitor, api: Api) -> None:
+    watched(admin)
+    odd = "pay\u202eroll\u2066x\u200by"
+    slug = api.inbox(name=odd, response={"status": 200, "body": f"{odd}\r\n{odd}"})
+    page = admin.open(f"/ui/inboxes/{slug}/settings")
+    assert page.input_value("#f-name") == "pay⟨U+202E⟩roll⟨U+2066⟩x⟨U+200B⟩y"
+    page.fill("[name='retention.max_messages']", "500")
+    page.click("text=Save")
+    admin.says(".note", "were changed")
+    inbox = api.get(f"/inboxes/{slug}")
+    assert (inbox["name"], inbox["response"]["body"]) == (odd, f"{odd}\r\n{odd}")
+    assert inbox["retention"]["max_messages"] == 500
+    unharmed(admin)
+
+
 @pytest.mark.parametrize(
     ("name", "body"),
     [

@@ -9,7 +9,7 @@ import pytest
 from trio.testing import MockClock
 
 from storage.records import Response
-from tests.wire.pages_scene import ORIGIN, Site, site
+from tests.wire.pages_scene import ORIGIN, SURE, Site, site
 from web.pages.rendering import POLICY
 
 PAGES = (
@@ -134,8 +134,8 @@ async def test_an_agents_beacons_are_its_own(tmp_path: Path, autojump_clock: Moc
             assert (await browser.post("/ui/agents/builder/beacons", beacon)).status == 303
             assert b"broken builds" in (await browser.get("/ui/agents/builder")).body
         assert (await own.post("/ui/agents/other/beacons", beacon)).status == 404
-        assert (await own.post("/ui/agents/builder/beacons/ci/remove", {})).status == 303
-        assert (await own.post("/ui/agents/builder/beacons/ci/remove", {})).status == 404
+        assert (await own.post("/ui/agents/builder/beacons/ci/remove", SURE)).status == 303
+        assert (await own.post("/ui/agents/builder/beacons/ci/remove", SURE)).status == 404
 
 
 async def test_looking_at_the_page_is_no_sign_of_life(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -258,7 +258,7 @@ async def test_a_purge_a_secret_and_a_token_go_their_way(tmp_path: Path, autojum
     async with site(tmp_path) as at:
         await _demo(at)
         browser = await at.admin()
-        reply = await browser.post("/ui/inboxes/demo/purge", {})
+        reply = await browser.post("/ui/inboxes/demo/purge", SURE)
         assert b"1 message was dropped." in (await browser.get(reply.header("location") or "")).body
         reply = await browser.post("/ui/tokens", {"kind": "agent", "inboxes": "demo", "name": "reader"})
         shown = await browser.get(reply.header("location") or "")
@@ -270,7 +270,7 @@ async def test_a_purge_a_secret_and_a_token_go_their_way(tmp_path: Path, autojum
         record = await at.served.service.find("hooks")
         assert record is not None
         assert [one.name for one in record.secrets] == ["default"]
-        await browser.post("/ui/inboxes/hooks/secrets/default/drop", {})
+        await browser.post("/ui/inboxes/hooks/secrets/default/drop", SURE)
         assert b"There is none." in (await browser.get("/ui/inboxes/hooks/settings")).body
 
 

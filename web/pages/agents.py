@@ -37,6 +37,14 @@ class AgentLine(msgspec.Struct, frozen=True):
     says: Sequence[tuple[str, str]]
 
 
+class Filling(msgspec.Struct, frozen=True):
+    """What the form of a beacon is filled in with. `ends_at`: when the beacon that is edited goes out, if it does."""
+
+    values: Filled
+    kinds: tuple[str, ...] = ()
+    ends_at: str | None = None
+
+
 class AgentScreens:
     """The screens of agents and machines."""
 
@@ -66,7 +74,8 @@ class AgentScreens:
         wanted: dict[str, object] = {"agent_id": agent_id, "machine": form.text("machine")}
         if form.checked("issue_token"):
             inboxes = form.words("inboxes")
-            wanted |= {"issue_token": True, "inboxes": "all" if inboxes == ["all"] else inboxes}
+            wanted |= {"issue_token": True}  # a flag, no token # nosec B105
+            wanted |= {"inboxes": "all" if inboxes == ["all"] else inboxes}
         try:
             made = await visit.call(
                 "POST", "/v1/agents", {name: value for name, value in wanted.items() if value}
@@ -88,23 +97,30 @@ class AgentScreens:
 
     async def delete_machine(self, visit: Visit) -> Answer:
         """`POST /ui/machines/{name}/delete`: it goes, with its agents and all tokens of both."""
-        await visit.form()
-        await visit.call("DELETE", at("/v1/machines/{}", visit.params["name"]))
-        return visit.leave("/ui/agents", f"The machine {visit.params['name']} was deleted.")
+        visit.admins_only()
+        name = visit.params["name"]
+        asked = await visit.unsure("delete_machine", name, back="/ui/agents")
+        if asked is not None:
+            return asked
+        await visit.call("DELETE", at("/v1/machines/{}", name))
+        return visit.leave("/ui/agents", f"The machine {name} was deleted.")
 
     async def show(self, visit: Visit) -> Answer:
         """`GET /ui/agents/{agent_id}`: presence, mail, beacons, tokens."""
-        return await agent_page(visit, reached(visit, visit.params["agent_id"]), Filled(), None)
+        return await agent_page(visit, reached(visit, visit.params["agent_id"]), Filling(Filled()), None)
 
     async def delete(self, visit: Visit) -> Answer:
         """`POST /ui/agents/{agent_id}/delete`: it goes, with inbox, beacons and tokens."""
-        await visit.form()
+        visit.admins_only()
         agent_id = visit.params["agent_id"]
+        asked = await visit.unsure("delete_agent", agent_id, back=_path(agent_id))
+        if asked is not None:
+            return asked
         await visit.call("DELETE", at("/v1/agents/{}", agent_id))
         return visit.leave("/ui/agents", f"The agent {agent_id} was deleted.")
 
 
-async def agent_page(visit: Visit, agent: AgentRecord, values: Filled, error: ApiError | None) -> Answer:
+async def agent_page(visit: Visit, agent: AgentRecord, filled: Filling, error: ApiError | None) -> Answer:
     """Return an agent's screen, with what was filled in for a beacon. Raises `ApiError` when it is gone meanwhile."""
     inbox = private_slug(agent.agent_id)
     mine = may_speak_for(visit, agent)
@@ -121,7 +137,9 @@ async def agent_page(visit: Visit, agent: AgentRecord, values: Filled, error: Ap
         mine=mine,
         beacons=_beacons(visit, agent) if mine else [],
         tokens=_tokens(visit, agent) if visit.caller.is_admin else [],
-        values=values,
+        values=filled.values,
+        picked=filled.kinds,
+        ends_at=filled.ends_at,
         error=error,
         kinds=get_args(Kind),
     )

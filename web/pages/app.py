@@ -17,6 +17,7 @@ from web.errors import unauthenticated
 from web.http import Answer, Request, StreamedAnswer
 from web.options import WebOptions
 from web.pages import gate
+from web.pages.asking import question
 from web.pages.assets import Assets
 from web.pages.calls import Calls
 from web.pages.rendering import SAFETY_HEADERS, Templates
@@ -61,7 +62,9 @@ class Pages:
         self._sessions = sessions
         self._calls = Calls(calls)
         self._assets = Assets(f"{PREFIX}/static")
-        self._templates = Templates(asset=self._assets.path, version=VERSION, options=options)
+        self._templates = Templates(
+            asset=self._assets.path, version=VERSION, options=options, question=question
+        )
         signing = Signing(sessions, authenticator, self._templates)
         screens = tuple(screens)
         self.through_quart: tuple[Route, ...] = (
@@ -120,7 +123,7 @@ class Pages:
             "field": told.get("field"),
             "me": request.principal,
             "agent": None,
-            "form_token": None,
+            "form_token": None,  # there is none without a session # nosec B105
             "path": request.raw_path.decode("latin-1"),
             "note": None,
         }

@@ -5,18 +5,33 @@ from urllib.parse import quote
 
 import msgspec
 
+from storage.clock import wall_clock_us
 from storage.mail_records import AgentRecord
 from web.auth import Principal
-from web.errors import ApiError
+from web.decoding import time_argument
+from web.errors import ApiError, invalid
 from web.http import Answer
 from web.pages import units
-from web.pages.agents import agent_page, may_speak_for, reached
+from web.pages.agents import SECOND_US, Filling, agent_page, may_speak_for, reached
 from web.pages.forms import Form
-from web.pages.rendering import SAFETY_HEADERS
+from web.pages.rendering import SAFETY_HEADERS, visible
 from web.pages.screens import Screens
 from web.pages.visit import Visit, told
 from web.params import from_json, from_object
 from web.publish_params import PlaceBeacon, TestBeacon
+
+KEEP_END = "keep_end"
+"""The box that says that an edited beacon goes out when it would have gone out."""
+
+
+class Edited(msgspec.Struct, frozen=True):
+    """What the form was filled in with when an edit began: of a `BeaconView`, what its fields do not hold as it is."""
+
+    about: str | None = None
+    types: list[str] = []
+    require: list[str] = []
+    exclude: list[str] = []
+    expires_at: str | None = None
 
 
 class BeaconScreens:
@@ -47,15 +62,18 @@ class BeaconScreens:
                 backfill=params.backfill,
             )
         except Exception as raised:
-            return await agent_page(visit, agent, form.shown(), told(raised))
+            filled = Filling(form.shown(), tuple(form.texts("kinds")), _was(form).expires_at)
+            return await agent_page(visit, agent, filled, told(raised))
         heard = f"of the last seven days it would have brought {placed.would_have_matched_7d:,}"
         return visit.leave(_path(agent), f"The beacon {placed.name} is in place; {heard}.")
 
     async def remove(self, visit: Visit) -> Answer:
         """`POST …/beacons/{name}/remove`: 303; what it has brought stays."""
         agent = _own(visit)
-        await visit.form()
         name = visit.params["name"]
+        asked = await visit.unsure("remove_beacon", name, back=_path(agent))
+        if asked is not None:
+            return asked
         if not await visit.service.beacons.remove(agent, name):
             raise ApiError("not_found", "There is no beacon of this name.", field="name")
         return visit.leave(_path(agent), f"The beacon {name} was removed.")
@@ -88,21 +106,46 @@ def _visible(visit: Visit, agent: AgentRecord) -> frozenset[str] | None:
 
 
 def _placed(form: Form) -> dict[str, Any]:
-    """Return the body of REST that a form asks for. Raises `ApiError`."""
+    """Return the body of REST that a form asks for. What is in it as it was shown of the beacon that is edited stays as
+    it is, to the character. Raises `ApiError`.
+    """
+    was = _was(form)
     members: dict[str, Any] = {
         "name": form.text("name"),
-        "about": form.text("about"),
+        "about": was.about
+        if was.about is not None and form.text("about") == visible(was.about, lines=True).strip()
+        else form.text("about"),
         "inboxes": form.words("inboxes"),
-        "types": form.lines("types"),
+        **{name: _listed(form, name, getattr(was, name)) for name in ("types", "require", "exclude")},
         "kinds": form.texts("kinds"),
-        "require": form.lines("require"),
-        "exclude": form.lines("exclude"),
-        "min_score": form.number("min_score"),
-        "weight": form.number("weight"),
-        "backfill": form.number("backfill"),
-        "ttl_seconds": units.seconds("ttl_seconds", form.text("ttl_seconds")),
+        **{name: units.number(name, form.text(name)) for name in ("min_score", "weight", "backfill")},
+        "ttl_seconds": _ttl_seconds(form, was.expires_at),
     }
     return {name: value for name, value in members.items() if value not in ("", None, [])}
+
+
+def _listed(form: Form, name: str, was: list[str]) -> list[str]:
+    """Return what a field lists. A comma within an item is told from one between two only in what was left alone."""
+    return was if form.text(name) == visible(", ".join(was)).strip() else form.lines(name)
+
+
+def _ttl_seconds(form: Form, expires_at: str | None) -> int | None:
+    """Return after how long the beacon goes out: as written, or when it would have gone out, to the second."""
+    written = units.seconds("ttl_seconds", form.text("ttl_seconds"))
+    if written is not None or expires_at is None or not form.checked(KEEP_END):
+        return written
+    left_us = time_argument("ttl_seconds", expires_at) - wall_clock_us()
+    if left_us <= 0:
+        raise invalid("ttl_seconds", "Its time is over by now. Say after what time it goes out.")
+    return max(1, round(left_us / SECOND_US))
+
+
+def _was(form: Form) -> Edited:
+    """Return the beacon that is edited; an empty one when the form says nothing of one."""
+    try:
+        return msgspec.json.decode(form.text("was"), type=Edited)
+    except msgspec.MsgspecError:
+        return Edited()
 
 
 def _path(agent: AgentRecord) -> str:

@@ -146,7 +146,7 @@ def _setup(inbox: Mapping[str, Any]) -> dict[str, Any]:
     options = inbox["verifier_options"]
     url = inbox["ingest_url"]
     about = scheme(inbox["verifier"] or "none").about
-    in_path = provider.secret == "path" and not options.get("header")  # noqa: S105 - a kind of secret
+    in_path = provider.secret == "path" and not options.get("header")  # noqa: S105 - a kind of secret # nosec B105
     return {
         "inbox": inbox,
         "provider": provider,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
-from web.errors import ApiError, invalid
+from web.errors import ApiError
 
 MAX_FIELDS = 200
 FORM_TYPE = b"application/x-www-form-urlencoded"
@@ -56,20 +56,6 @@ class Form:
         """Return what a field lists, one in a line or separated by commas."""
         parts = self.text(name).replace(",", "\n").split("\n")
         return [part.strip() for part in parts if part.strip()]
-
-    def number(self, name: str) -> int | float | None:
-        """Return a number, None for an empty field. Raises `ApiError` naming the field."""
-        text = self.text(name).replace("\u202f", "").replace("_", "")
-        if not text:
-            return None
-        try:
-            return int(text)
-        except ValueError:
-            pass
-        try:
-            return float(text)
-        except ValueError:
-            raise invalid(name, "Expected a number.") from None
 
 
 def decode(body: bytes) -> Form:

@@ -26,7 +26,7 @@ SAFE_METHODS = ("GET", "HEAD")
 FORM_TOKEN_HEADER = b"postroom-form"
 """How a script of the page shows the token; a form has it as a field."""
 
-FORM_TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field
+FORM_TOKEN_FIELD = "form_token"  # noqa: S105 - the name of a field # nosec B105
 
 RENEWAL_HEADER = b"postroom-renewal"
 """How a script of the page says that it asks by itself, with nobody at the keys: no sign that the session is used."""
@@ -59,8 +59,10 @@ def find(sessions: Sessions, request: Request) -> tuple[Session, Principal] | No
 
 
 def is_renewal(request: Request) -> bool:
-    """Whether a page that is open renews itself."""
-    return request.header(RENEWAL_HEADER) is not None
+    """Whether a page that is open renews itself: also by an event stream, which a browser opens again and again, and
+    which cannot carry a header of ours.
+    """
+    return request.header(RENEWAL_HEADER) is not None or request.header(b"accept") == b"text/event-stream"
 
 
 def set_cookie(text: str, *, secure: bool) -> tuple[bytes, bytes]:

@@ -7,7 +7,9 @@ from urllib.parse import parse_qsl, quote, urlencode
 import msgspec
 
 from storage.records import InboxRecord
+from web.decoding import time_argument
 from web.errors import ApiError
+from web.grammar import format_time
 from web.http import Answer, Request, StreamedAnswer
 from web.options import WebOptions
 from web.pages.calls import at
@@ -86,6 +88,7 @@ class InboxScreens:
             error=error,
             page=page,
             messages=[] if page is None else [line_of(message) for message in page["messages"]],
+            since=format_time(time_argument("since", filters.since)) if live and filters.since else "",
             stream=_stream_path(record, filters, page) if page is not None and live else None,
             older=_list_path(record, filters, None if page is None else page["next_before"]),
             newest=_list_path(record, filters, None),
@@ -146,7 +149,9 @@ def _list_path(record: InboxRecord, filters: Filters, before: int | None) -> str
 
 
 def _stream_path(record: InboxRecord, filters: Filters, page: Mapping[str, Any]) -> str:
-    """Return where the list goes on: right after the newest message that the page knew of."""
+    """Return where the list goes on: right after the newest message that the page knew of. It is narrowed by types
+    here, and by verdict and time by its script: the streams of REST know of no more.
+    """
     pairs = [("after", str(page["latest_seq"])), ("epoch", page["epoch"])]
     pairs += [("types", one) for one in filters.types]
     return f"/ui/inboxes/{quote(record.slug, safe='')}/stream?{urlencode(pairs)}"

@@ -4,18 +4,23 @@ from contextlib import ExitStack
 
 import msgspec
 
+from actors.feed import Feed
 from actors.service import Service
 from actors.watchers import Watcher
+from storage.records import Head, InboxRecord
 from web.auth import Principal
 from web.errors import unauthenticated
 from web.http import Request, StreamedAnswer
+from web.mail_stream import PrivatePlace
 from web.options import WebOptions
 from web.pages import gate
 from web.pages.rendering import SAFETY_HEADERS
 from web.pages.sessions import Session, Sessions
 from web.pages.visit import Visit
+from web.private import current_scope, is_partly_hidden
 from web.pulse import Pulse
 from web.slots import Slots
+from web.stream import Place
 from web.streams import Streams
 from web.watching import Access
 
@@ -47,6 +52,30 @@ class SessionAccess(Access):
             raise unauthenticated(sent=True)
 
 
+class ListedPlace(Place):
+    """A place whose reader has a list of everything: one that was at 0 has seen an empty inbox, and misses what has
+    come and gone since as much as any other does.
+    """
+
+    __slots__ = ()
+
+    def begin(self, head: Head, after: int | None) -> None:
+        """Start after a cursor, None for now."""
+        super().begin(head, after)
+        self.first_seq = 1
+
+
+class ListedPrivatePlace(PrivatePlace):
+    """The same of a private inbox, as its own agent sees it."""
+
+    __slots__ = ()
+
+    def begin(self, head: Head, after: int | None) -> None:
+        """Start after a cursor, None for now."""
+        super().begin(head, after)
+        self.first_seq = 1
+
+
 class PageStreams(Streams):
     """The streams of one service for the sessions of its page."""
 
@@ -60,6 +89,13 @@ class PageStreams(Streams):
         """Return the stream of the inbox that the path names."""
         answer = await self.stream_inbox(visit.request)
         return msgspec.structs.replace(answer, headers=(*answer.headers, *SAFETY_HEADERS))
+
+    def _place(self, caller: Principal, inbox: InboxRecord, feed: Feed) -> Place:
+        agent = self._service.mail.agents.of_inbox(inbox.inbox_id)
+        if agent is None or not is_partly_hidden(caller, inbox):
+            return ListedPlace(inbox.slug, feed)
+        scope = current_scope(self._service, caller)
+        return ListedPrivatePlace(inbox.slug, feed, self._service.mail, agent, scope)
 
     def _access(
         self, request: Request, caller: Principal, slugs: tuple[str, ...], watcher: Watcher, held: ExitStack

@@ -104,11 +104,10 @@ class MessageScreens:
         if view not in VIEWS:
             view = await self._fitting(row, content_type)
         length = bodies.HEX_WINDOW if view == "hex" else bodies.TEXT_WINDOW
-        if view == "hex":
-            at_byte -= at_byte % bodies.HEX_LINE
-        elif view == "json":
-            at_byte = 0
-        return bodies.window(view, at_byte, await self._piece(row, at_byte, length), row.size)
+        # Windows stand side by side, whatever the address says: what is on one is on no other.
+        at_byte = 0 if view == "json" else at_byte - at_byte % length
+        start, stop = bodies.around(at_byte, length)
+        return bodies.window(view, at_byte, length, await self._piece(row, start, stop - start), row.size)
 
     async def _fitting(self, row: StoredMessage, content_type: str | None) -> str:
         """Return the view that suits a body best."""

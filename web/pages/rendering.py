@@ -4,6 +4,7 @@ Pure but for the files of the templates, which are read once each. What stranger
 `visible` first: characters that control, or that change the order of what is read, are shown as what they are.
 """
 
+import json
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
@@ -66,6 +67,14 @@ def visible(value: object, lines: bool = False) -> str:
     return "".join(c if c in kept else _shown(c) for c in text)
 
 
+def escaped_json(value: object) -> str:
+    """Return JSON in which what `visible` would show is escaped: nothing in it acts or hides, and it means the same."""
+    text = msgspec.json.encode(value).decode()
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if visible(c) == c else json.dumps(c)[1:-1] for c in text)
+
+
 def human_bytes(count: int | None) -> str:
     """Return a size for people: `512 B`, `1.4 MiB`."""
     if count is None:
@@ -110,7 +119,7 @@ class Templates:
             bytes=human_bytes,
             seconds=human_seconds,
             thousands=thousands,
-            json=lambda value: msgspec.json.encode(value).decode(),
+            json=escaped_json,
         )
         self._environment.globals.update(globals_)
 

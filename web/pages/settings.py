@@ -14,6 +14,7 @@ from web.pages.creating import options_of
 from web.pages.forms import Filled, Form, nested
 from web.pages.inboxes import query_of
 from web.pages.providers import PROVIDERS
+from web.pages.rendering import escaped_json, visible
 from web.pages.screens import Screens
 from web.pages.visit import Visit, told
 
@@ -66,20 +67,26 @@ class SettingsScreens:
         try:
             put = await visit.call("POST", at("/v1/inboxes/{}/secrets", slug), body)
         except Exception as raised:
-            return await _page(visit, None, told(raised))
+            return await _page(visit, None, told(raised), secret=body["name"])
         return visit.leave(_path(slug, back), f"Messages may now be signed with the secret {put['name']}.")
 
     async def drop_secret(self, visit: Visit) -> Answer:
         """`POST …/secrets/{name}/drop`: signatures made with it fail from now on."""
-        await visit.form()
+        visit.admins_only()
         slug, name = visit.params["slug"], visit.params["name"]
+        asked = await visit.unsure("retire", name, slug, back=_path(slug, "settings"))
+        if asked is not None:
+            return asked
         await visit.call("DELETE", at("/v1/inboxes/{}/secrets/{}", slug, name))
         return visit.leave(_path(slug, "settings"), f"The secret {name} was retired.")
 
     async def purge(self, visit: Visit) -> Answer:
         """`POST …/purge`: every message goes; the numbering stays."""
-        await visit.form()
+        visit.admins_only()
         slug = visit.params["slug"]
+        asked = await visit.unsure("purge", slug, back=_path(slug, "settings"))
+        if asked is not None:
+            return asked
         done = await visit.call("POST", at("/v1/inboxes/{}:purge", slug))
         count = done["purged"]
         said = "1 message was dropped." if count == 1 else f"{count:,} messages were dropped."
@@ -99,8 +106,11 @@ class SettingsScreens:
 
     async def erase(self, visit: Visit) -> Answer:
         """`POST …/messages/{seq}/erase`: the content of one message goes, wherever it was delivered."""
-        await visit.form()
+        visit.admins_only()
         slug, seq = visit.params["slug"], visit.params["seq"]
+        asked = await visit.unsure("erase", seq, slug, back=_path(slug, f"messages/{quote(seq, safe='')}"))
+        if asked is not None:
+            return asked
         await visit.call("DELETE", at("/v1/inboxes/{}/messages/{}", slug, seq))
         return visit.leave(f"/ui/inboxes/{quote(slug, safe='')}", f"Message {seq} was erased.")
 
@@ -109,8 +119,8 @@ def _path(slug: str, page: str) -> str:
     return f"/ui/inboxes/{quote(slug, safe='')}/{page}"
 
 
-async def _page(visit: Visit, values: Filled | None, error: ApiError | None) -> Answer:
-    """Return the form with what was filled in, or what is."""
+async def _page(visit: Visit, values: Filled | None, error: ApiError | None, *, secret: str = "") -> Answer:
+    """Return the form with what was filled in, or what is. `secret`: the name of the one that the error is about."""
     visit.admins_only()
     slug = visit.params["slug"]
     inbox = await visit.get(at("/v1/inboxes/{}", slug))
@@ -125,6 +135,7 @@ async def _page(visit: Visit, values: Filled | None, error: ApiError | None) -> 
         providers=PROVIDERS,
         private=inbox["kind"] in ("agent", "machine"),
         error=error,
+        secret=secret,
         shares=_shares(inbox),
     )
 
@@ -136,17 +147,17 @@ def _shown(inbox: Mapping[str, Any]) -> Filled:
 
 
 def _values(inbox: Mapping[str, Any]) -> Filled:
-    """Return an inbox's settings as the form's fields have them."""
+    """Return an inbox's settings as the form's fields have them: nothing in them acts or hides."""
     retention, response = inbox["retention"], inbox["response"] or {}
     options = inbox["verifier_options"]
     return Filled(
         {
-            "name": inbox["name"],
+            "name": visible(inbox["name"]),
             "verifier": inbox["verifier"] or "none",
-            "verifier_options": msgspec.json.encode(options).decode() if options else "",
+            "verifier_options": escaped_json(options) if options else "",
             "on_unverified": inbox["on_unverified"],
             "dedupe_window_seconds": units.as_duration(inbox["dedupe_window_seconds"]),
-            "signed_url": inbox["signed_url"] or "",
+            "signed_url": visible(inbox["signed_url"] or ""),
             "rate_per_minute": "" if inbox["rate_per_minute"] is None else str(inbox["rate_per_minute"]),
             "max_body_bytes": units.as_size(inbox["max_body_bytes"]),
             "retention.max_age_seconds": units.as_duration(retention["max_age_seconds"]),
@@ -156,8 +167,8 @@ def _values(inbox: Mapping[str, Any]) -> Filled:
             "retention.max_bytes": units.as_size(retention["max_bytes"]),
             "retention.policy": retention["policy"],
             "response.status": str(response.get("status", "")),
-            "response.content_type": response.get("content_type", ""),
-            "response.body": response.get("body", ""),
+            "response.content_type": visible(response.get("content_type", "")),
+            "response.body": visible(response.get("body", "").replace("\r\n", "\n"), lines=True),
             **({"search": "on"} if inbox["search"] else {}),
         }
     )
@@ -183,7 +194,7 @@ def _patch(form: Form) -> dict[str, Any]:
             "verifier_options": options_of(form) or None,
             "on_unverified": form.text("on_unverified") or "store",
             "dedupe_window_seconds": units.seconds(
-                "dedupe_window_seconds", form.text("dedupe_window_seconds") or "0"
+                "dedupe_window_seconds", form.text("dedupe_window_seconds") or "0", least=0
             ),
             "signed_url": form.text("signed_url") or None,
             "rate_per_minute": units.whole("rate_per_minute", form.text("rate_per_minute")),

@@ -17,8 +17,10 @@ HOME = "/ui/inboxes"
 NEXT_CHARACTERS = 512
 """Of the page that somebody wanted before signing in; none of ours has a longer address but for long filters."""
 
-_OURS = re.compile(rf"/ui/[\x21-\x5b\x5d-\x7e]{{1,{NEXT_CHARACTERS}}}")
-"""Where signing in may lead: a page of ours. A backslash counts as a slash to browsers."""
+_OURS = re.compile(r"/ui(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+(?:\?[\x21\x22\x24-\x5b\x5d-\x7e]*)?")
+"""Where signing in may lead: a page of ours. All of them have such names in their paths, and browsers take such a path
+as it stands: it has no dots alone, not even escaped ones, no empty name, and no backslash, which counts as a slash.
+"""
 
 
 def sign_in_path(request: Request) -> str:
@@ -80,7 +82,7 @@ class Signing:
             "next": _next(request),
             "me": None,
             "agent": None,
-            "form_token": None,
+            "form_token": None,  # there is none without a session # nosec B105
             "path": SIGN_IN,
             "note": None,
         }
@@ -93,6 +95,10 @@ def _next(request: Request) -> str:
         name, _, value = pair.partition(b"=")
         if name == b"next":
             wanted = unquote(value.decode("latin-1"))
-            if _OURS.fullmatch(wanted) and not wanted.startswith("/ui/sign-"):
+            if (
+                len(wanted) <= NEXT_CHARACTERS
+                and _OURS.fullmatch(wanted)
+                and not wanted.startswith("/ui/sign-")
+            ):
                 return wanted
     return HOME

@@ -49,9 +49,15 @@ class TokenScreens:
 
     async def revoke(self, visit: Visit) -> Answer:
         """`POST /ui/tokens/{token_id}/revoke`: it fails on its next call, and its sessions end."""
-        await visit.form()
+        visit.admins_only()
+        token_id = visit.params["token_id"]
+        token = visit.service.tokens.get(token_id)
+        called = None if token is None else token.name
+        asked = await visit.unsure("revoke", called or token_id[-6:], back="/ui/tokens")
+        if asked is not None:
+            return asked
         try:
-            await visit.call("DELETE", at("/v1/tokens/{}", visit.params["token_id"]))
+            await visit.call("DELETE", at("/v1/tokens/{}", token_id))
         except Exception as raised:
             return await _page(visit, Filled(), told(raised))
         return visit.leave("/ui/tokens", "The token was revoked.")

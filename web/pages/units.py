@@ -1,10 +1,25 @@
-"""Durations and sizes as people write them in a form: `30 days`, `12h`, `1.5 GiB`. Pure."""
+"""Numbers, durations and sizes as people write them in a form: `1,000`, `30 days`, `12h`, `1.5 GiB`. Pure.
+
+Digits are grouped by threes or not at all: `1,5` is refused, because for half of the world it is less than two, and
+for the other half it would be fifteen.
+"""
 
 import re
+from fractions import Fraction
 
 from web.errors import invalid
 
-_WRITTEN = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z]*)")
+_WHOLE = r"[0-9]{1,3}(?P<by>[, _\u00a0\u202f])[0-9]{3}(?:(?P=by)[0-9]{3})*|[0-9]+"
+_GROUPED = re.compile(_WHOLE)
+_WRITTEN = re.compile(rf"(?P<number>(?:{_WHOLE})(?:\.[0-9]+)?) *(?P<unit>[A-Za-z]*)")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
+_SEPARATORS = re.compile("[, _\u00a0\u202f]")
+
+MAX_CHARACTERS = 40
+MAX_INTEGER = 2**63 - 1
+"""More cannot be written into a body of REST. What a member takes at most is less, and REST says so."""
+
+TOO_LARGE = "This is too large."
 
 DURATIONS = {
     "": 1,
@@ -40,24 +55,40 @@ SIZES = {
 }
 
 
-def seconds(field: str, text: str) -> int | None:
-    """Return a duration in seconds, None for an empty text: no limit. Raises `ApiError` naming the field."""
-    return _read(field, text, DURATIONS, "Expected a duration, such as 30 days, 12 h or 45 min.")
+def seconds(field: str, text: str, least: int = 1) -> int | None:
+    """Return a duration in seconds, None for an empty text: no limit. Raises `ApiError` naming the field, also for one
+    that is shorter than `least`.
+    """
+    short = "Expected at least 1 second, such as 30 days, 12 h or 45 min."
+    return _read(
+        field, text, DURATIONS, least, "Expected a duration, such as 30 days, 12 h or 45 min.", short
+    )
 
 
 def size(field: str, text: str) -> int | None:
-    """Return a size in bytes, None for an empty text: no limit. Raises `ApiError` naming the field."""
-    return _read(field, text, SIZES, "Expected a size, such as 512 KiB or 1 GiB.")
+    """Return a size in bytes, None for an empty text: no limit. Raises `ApiError` naming the field, also for none."""
+    short = "Expected at least 1 byte, such as 512 KiB or 1 GiB."
+    return _read(field, text, SIZES, 1, "Expected a size, such as 512 KiB or 1 GiB.", short)
 
 
 def whole(field: str, text: str) -> int | None:
     """Return a whole number, None for an empty text: no limit. Raises `ApiError` naming the field."""
-    plain = text.replace(",", "").replace(" ", "")
+    plain = text.strip()
     if not plain:
         return None
-    if not plain.isascii() or not plain.isdecimal() or len(plain) > 18:
-        raise invalid(field, "Expected a whole number.")
-    return int(plain)
+    if _GROUPED.fullmatch(plain) is None or len(plain) > MAX_CHARACTERS:
+        raise invalid(field, "Expected a whole number, such as 500 or 2,000.")
+    return _bounded(field, int(_SEPARATORS.sub("", plain)))
+
+
+def number(field: str, text: str) -> int | float | None:
+    """Return a number, also a broken or a negative one, None for an empty text. Raises `ApiError` naming the field."""
+    plain = text.strip()
+    if not plain:
+        return None
+    if _NUMBER.fullmatch(plain) is None or len(plain) > MAX_CHARACTERS:
+        raise invalid(field, "Expected a number, such as 0.5.")
+    return _bounded(field, int(plain)) if plain.lstrip("-").isdecimal() else float(plain)
 
 
 def as_duration(value: float | None) -> str:
@@ -81,12 +112,22 @@ def as_size(value: int | None) -> str:
     return f"{value} B"
 
 
-def _read(field: str, text: str, units: dict[str, int], expected: str) -> int | None:
-    text = text.replace(",", "").strip()
+def _read(field: str, text: str, units: dict[str, int], least: int, expected: str, short: str) -> int | None:
+    text = text.strip()
     if not text:
         return None
     found = _WRITTEN.fullmatch(text)
-    unit = None if found is None else units.get(found[2].lower())
-    if found is None or unit is None or len(text) > 40:
+    unit = None if found is None else units.get(found["unit"].lower())
+    if found is None or unit is None or len(text) > MAX_CHARACTERS:
         raise invalid(field, expected)
-    return round(float(found[1]) * unit)
+    exact = Fraction(_SEPARATORS.sub("", found["number"])) * unit
+    count = round(exact)
+    if count < least or (exact and not count):
+        raise invalid(field, short)
+    return _bounded(field, count)
+
+
+def _bounded(field: str, count: int) -> int:
+    if abs(count) > MAX_INTEGER:
+        raise invalid(field, TOO_LARGE)
+    return count

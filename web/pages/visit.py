@@ -9,6 +9,7 @@ from web.errors import ApiError
 from web.faults import as_api_error
 from web.http import Answer, Request
 from web.pages import forms
+from web.pages.asking import QUESTIONS, SURE
 from web.pages.calls import Calls, Query
 from web.pages.gate import FORM_TOKEN_FIELD, FORM_TOKEN_HEADER, check_form_token, is_renewal
 from web.pages.rendering import SAFETY_HEADERS, Templates
@@ -78,6 +79,15 @@ class Visit:
         form = forms.decode(await self.request.read_body())
         check_form_token(self.session, form.text(FORM_TOKEN_FIELD))
         return form
+
+    async def unsure(self, what: str, *names: object, back: str) -> Answer | None:
+        """Read a form that has no fields of its own; return the page that asks whether it is meant, with a way `back`,
+        None when the form says so. Raises as `form`.
+        """
+        if (await self.form()).checked(SURE):
+            return None
+        asked = QUESTIONS[what]
+        return self.page("sure.html", words=asked.about(*names), button=asked.button, back=back)
 
     async def json(self) -> bytes:
         """Return the body that a script of the page has sent. Raises `ApiError`: not one of this session."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web.pages.bodies import HEX_WINDOW, TEXT_WINDOW, as_text, hexdump, is_text, window
+from web.pages.bodies import HEX_WINDOW, MARGIN, TEXT_WINDOW, Window, around, hexdump, is_text, window
 from web.pages.rendering import visible
 
 
@@ -15,15 +15,41 @@ def test_hex_has_where_bytes_and_letters() -> None:
     ]
 
 
-@given(st.text(alphabet="aé€𝄞", min_size=8, max_size=40), st.data())
-def test_a_piece_of_text_leaves_out_what_is_cut_in_two(text: str, data: st.DataObject) -> None:
-    whole = text.encode()
-    start = data.draw(st.integers(0, len(whole)))
-    stop = data.draw(st.integers(start, len(whole)))
-    shown = as_text(whole[start:stop])
-    assert "\ufffd" not in shown
-    assert shown in text
-    assert len(shown.encode()) > stop - start - 7
+BROKEN = (b"\xc3", b"\xe2\x82", b"\xf0\x9d\x84", b"\x80", b"\xff")
+FALSE = (b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe0\x80\x80")
+"""What looks like a character and is none: overlong ones, a surrogate, one beyond Unicode."""
+
+NEARLY_UTF8 = st.lists(
+    st.sampled_from([*(one.encode() for one in "aé€𝄞"), *BROKEN, *FALSE]), max_size=24
+).map(b"".join)
+
+
+def paged(body: bytes, length: int) -> list[Window]:
+    """Return a body's windows of text of some length, from the first to the last."""
+    starts = range(0, max(len(body), 1), length)
+    return [window("text", at, length, body[slice(*around(at, length))], len(body)) for at in starts]
+
+
+@given(st.text().map(str.encode) | st.binary(max_size=64) | NEARLY_UTF8, st.integers(1, 9))
+def test_every_character_is_on_one_page_whatever_the_body_and_the_window(body: bytes, length: int) -> None:
+    pages = paged(body, length)
+    assert "".join(page.text for page in pages) == body.decode("utf-8", "replace")
+    shown = [(page.first, page.last) for page in pages if page.first is not None]
+    if shown:
+        assert [first - 1 for first, _ in shown] == [0, *(last for _, last in shown[:-1])]
+        assert shown[-1][1] == len(body)
+
+
+@pytest.mark.parametrize("character", ["é", "€", "𝄞"])
+@pytest.mark.parametrize("before", [0, 1, 2, 3])
+def test_a_character_across_the_edge_of_a_window_is_on_the_page_that_it_begins_on(
+    character: str, before: int
+) -> None:
+    body = b"x" * (TEXT_WINDOW - before) + character.encode() + b"yyyy"
+    first, second = paged(body, TEXT_WINDOW)
+    assert (character in first.text) == (before > 0)
+    assert (character in second.text) == (before == 0)
+    assert "\ufffd" not in first.text + second.text
 
 
 @pytest.mark.parametrize(
@@ -35,6 +61,9 @@ def test_a_piece_of_text_leaves_out_what_is_cut_in_two(text: str, data: st.DataO
         (b"\x00\x01\x02\x03", False),
         (b"\x89PNG\r\n\x1a\n", False),
         (b"a" * 200 + b"\x00", True),
+        ("né".encode()[:-1], True),
+        ("né".encode()[:-1] + b"x", False),
+        (b"\x80", False),
     ],
 )
 def test_what_reads_as_text(piece: bytes, expected: bool) -> None:
@@ -42,13 +71,14 @@ def test_what_reads_as_text(piece: bytes, expected: bool) -> None:
 
 
 def test_a_whole_body_has_no_neighbours_and_a_part_has() -> None:
-    assert window("text", 0, b"abc", 3).first is None
+    assert window("text", 0, TEXT_WINDOW, b"abc", 3).first is None
     size = 3 * TEXT_WINDOW
-    middle = window("text", TEXT_WINDOW, b"x" * TEXT_WINDOW, size)
+    middle = window("text", TEXT_WINDOW, TEXT_WINDOW, b"x" * (TEXT_WINDOW + 2 * MARGIN), size)
     assert (middle.first, middle.last) == (TEXT_WINDOW + 1, 2 * TEXT_WINDOW)
     assert (middle.previous, middle.following) == (0, 2 * TEXT_WINDOW)
-    last = window("hex", HEX_WINDOW, b"x", HEX_WINDOW + 1)
+    last = window("hex", HEX_WINDOW, HEX_WINDOW, b"yyyx", HEX_WINDOW + 1)
     assert (last.previous, last.following) == (0, None)
+    assert last.text.startswith("00001000  78  ")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ DURATIONS = [
     ("1 day", 86_400),
     ("30 days", 2_592_000),
     ("1.5 d", 129_600),
+    ("1,000 s", 1_000),
 ]
 SIZES = [
     ("", None),
@@ -29,13 +30,15 @@ SIZES = [
     ("1 GiB", 1024**3),
     ("1.5MiB", 1_572_864),
     ("2 GB", 2 * 10**9),
+    ("9007199254740993", 9_007_199_254_740_993),
+    ("1,234,567 B", 1_234_567),
 ]
 
 
 @pytest.mark.parametrize(("text", "value"), DURATIONS)
 def test_durations_are_read_as_people_write_them(text: str, value: int | None) -> None:
-    assert units.seconds("f", text) == value
-    assert units.seconds("f", units.as_duration(value)) == value
+    assert units.seconds("f", text, least=0) == value
+    assert units.seconds("f", units.as_duration(value), least=0) == value
 
 
 @pytest.mark.parametrize(("text", "value"), SIZES)
@@ -44,13 +47,68 @@ def test_sizes_are_read_as_people_write_them(text: str, value: int | None) -> No
     assert units.size("f", units.as_size(value)) == value
 
 
-@pytest.mark.parametrize("text", ["soon", "-1", "1 fortnight", "1e9", "٣ h", "1 2 h", "9" * 50])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "soon",
+        "-1",
+        "1 fortnight",
+        "1e9",
+        "٣ h",
+        "1 2 h",
+        "1,5",
+        "1,5 h",
+        "1,0000",
+        "1,000 000",
+        "9" * 25,
+        "9" * 50,
+    ],
+)
 def test_what_is_neither_names_the_field(text: str) -> None:
     for read in (units.seconds, units.size, units.whole):
-        if (read, text) != (units.whole, "1 2 h"):
-            with pytest.raises(ApiError) as refused:
-                read("retention.max_age_seconds", text)
-            assert refused.value.field == "retention.max_age_seconds"
+        with pytest.raises(ApiError) as refused:
+            read("retention.max_age_seconds", text)
+        assert refused.value.field == "retention.max_age_seconds"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("500", 500),
+        ("2,000", 2_000),
+        ("2 000 000", 2_000_000),
+        ("2\u202f000", 2_000),
+        ("12_000", 12_000),
+        ("0", 0),
+    ],
+)
+def test_digits_may_be_grouped_by_threes(text: str, value: int) -> None:
+    assert units.whole("f", text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("", None), ("0.45", 0.45), ("1", 1), ("-1", -1), ("1e-7", 1e-7), ("1.5", 1.5)]
+)
+def test_a_number_may_be_broken_or_negative_for_who_says_what_is_right(
+    text: str, value: float | None
+) -> None:
+    assert units.number("f", text) == value
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "0,5", "0x10", "1_0", "+1", "٣", "1e9999", "9" * 25])
+def test_what_is_no_number_names_the_field(text: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        units.number("weight", text)
+    assert refused.value.field == "weight"
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "0.4"])
+def test_nothing_is_no_duration_and_no_size_unless_it_may_be(text: str) -> None:
+    for read in (units.seconds, units.size):
+        with pytest.raises(ApiError, match="Expected at least 1"):
+            read("f", text)
+    if float(text) == 0:
+        assert units.seconds("f", text, least=0) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 // A beacon while it is written: what it would have brought, asked for a moment after the last key. A later question
 // makes the earlier one's answer void.
 
-import { visible } from "./text.js";
+import { timeOf, visible } from "./text.js";
 
 const PAUSE_MS = 400;
 const MOST = 100;
+const NUMBER = /^-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]{1,3})?$/i;
 
 const form = document.getElementById("beacon");
 const state = document.getElementById("backtest-state");
@@ -28,7 +29,8 @@ function wanted() {
     exclude: items(text("exclude")),
   };
   const body = Object.fromEntries(Object.entries(all).filter(([, value]) => value.length));
-  for (const name of ["min_score", "weight"]) if (text(name)) body[name] = Number(text(name));
+  // What is no number goes as it was written: the server says what is wrong with it, as it does when it is placed.
+  for (const name of ["min_score", "weight"]) if (text(name)) body[name] = NUMBER.test(text(name)) ? Number(text(name)) : text(name);
   return body;
 }
 
@@ -86,12 +88,29 @@ form.addEventListener("input", () => {
   timer = setTimeout(ask, PAUSE_MS);
 });
 
+/** Offer that the edited beacon goes out when it does now, if it does. */
+function keep(end) {
+  const part = document.getElementById("keep-end");
+  part.hidden = !end;
+  part.querySelector("input").checked = Boolean(end);
+  if (!end) return;
+  const time = document.createElement("time");
+  time.dateTime = time.title = end;
+  time.dataset.exact = "";
+  time.textContent = timeOf(time);
+  document.getElementById("ends-at").replaceChildren(time);
+}
+
 for (const button of document.querySelectorAll("[data-edit]")) {
   button.addEventListener("click", () => {
+    // What the fields cannot hold as it is, the server takes from `was` where a field was left alone.
     const beacon = JSON.parse(button.dataset.edit);
     const set = (name, value) => (document.getElementById(`f-${name}`).value = value ?? "");
-    for (const name of ["name", "about", "min_score", "weight"]) set(name, beacon[name]);
-    for (const name of ["inboxes", "types", "require", "exclude"]) set(name, beacon[name].join(", "));
+    set("was", button.dataset.edit);
+    set("about", visible(beacon.about ?? "", true));
+    for (const name of ["name", "min_score", "weight", "ttl_seconds", "backfill"]) set(name, beacon[name]);
+    for (const name of ["inboxes", "types", "require", "exclude"]) set(name, visible(beacon[name].join(", ")));
+    keep(beacon.expires_at);
     form.querySelector("details").open = true;
     for (const box of form.querySelectorAll("[name=kinds]")) box.checked = beacon.kinds.includes(box.value);
     document.getElementById("f-about").focus();

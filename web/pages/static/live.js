@@ -1,17 +1,20 @@
 // Owns the live list of an inbox's messages: one event stream, and the rows made of it.
 //
-// Messages come as fast as they come; the list is drawn a few times a second. What waits to be drawn is kept as the text
-// it came in, the newest KEPT of it, and the list has at most KEPT rows, so neither the work nor the memory grows with the
-// traffic. Whatever was left out is shown as a gap: by retention on the server (event `gap`), or because it was too much
-// to draw. The list holds still while somebody reads it: scrolled down, with the focus in it, with text selected, or when
-// told to.
+// Messages come as fast as they come; the list is drawn a few times a second. What waits to be drawn is bounded
+// (backlog.js), and the list has at most KEPT rows, so neither the work nor the memory grows with the traffic. Whatever is
+// missing is shown as a gap: by retention on the server (event `gap`), or because it was too much to draw. The list holds
+// still while somebody reads it: scrolled down, with the focus in it, with text selected, or when told to.
 
+import { Backlog } from "./backlog.js";
 import { announce, bytes, localTime, thousands, visible } from "./text.js";
 
 const KEPT = 200;
 const DRAW_MS = 250;
 const FEW = 5;
 const RETRY_MS = [2_000, 5_000, 15_000, 30_000];
+
+const NEW_LIFE = "This inbox has begun a new life: its messages are numbered from 1 again.";
+const FINAL = { 401: "You are signed out.", 404: "This inbox is not here any more.", 409: NEW_LIFE };
 
 const live = document.getElementById("live");
 if (live?.dataset.stream) start();
@@ -25,10 +28,9 @@ function start() {
   const older = document.getElementById("older");
   const rowTemplate = document.getElementById("row");
   const gapTemplate = document.getElementById("gap");
-  const { slug, verified } = live.dataset;
+  const { slug, verified, since } = live.dataset;
+  const backlog = new Backlog(KEPT);
 
-  let waiting = []; // what is not drawn yet, the oldest first: {text} of a message, or {gap: words}
-  let dropped = 0; // of it, messages that were let go of because they were too many
   let latestSeq = Number(live.dataset.latest);
   let cursor; // of the last event, to go on from with a stream of our own making
   let source;
@@ -36,35 +38,39 @@ function start() {
   let held = false;
   let over = false;
   let timer;
+  let retryTimer;
 
   // -- what comes -----------------------------------------------------------------------------------------------
-  function take(entry) {
-    waiting.push(entry);
-    if (waiting.length > 2 * KEPT) {
-      dropped += waiting.length - KEPT;
-      waiting = waiting.slice(-KEPT);
-    }
-    soon();
-  }
-
   function soon() {
     if (!timer && !document.hidden) timer = setTimeout(draw, DRAW_MS);
   }
 
-  /** Whether a message is one of those that the list is narrowed to; the server has narrowed it by type already. */
+  /**
+   * Whether a message is one of those that the list is narrowed to; the server has narrowed it by type already. Times
+   * are compared as the texts that they are: the server writes all of them with the same digits.
+   */
   function wanted(text) {
-    return !verified || JSON.parse(text).verified === (verified === "true");
+    if (!verified && !since) return true;
+    const message = JSON.parse(text);
+    return (!verified || message.verified === (verified === "true")) && (!since || message.received_at >= since);
   }
 
   const seqOf = (id) => Number(id.slice(id.lastIndexOf(":") + 1));
 
-  function connect() {
+  /** Return where the stream goes on. */
+  function address() {
     const url = new URL(live.dataset.stream, location.href);
     if (cursor) {
       url.searchParams.set("epoch", cursor.slice(0, cursor.lastIndexOf(":")));
       url.searchParams.set("after", seqOf(cursor));
     }
-    source = new EventSource(url);
+    return url;
+  }
+
+  function connect() {
+    clearTimeout(retryTimer);
+    source?.close();
+    source = new EventSource(address());
     source.onopen = () => {
       failures = 0;
       say("live", "Live");
@@ -76,18 +82,19 @@ function start() {
     source.addEventListener("message", (event) => {
       cursor = event.lastEventId;
       latestSeq = Math.max(latestSeq, seqOf(cursor));
-      if (wanted(event.data)) take({ text: event.data });
-      else soon();
+      if (wanted(event.data)) backlog.message(event.data);
+      soon();
     });
     source.addEventListener("gap", (event) => {
       const gap = JSON.parse(event.data);
       cursor = event.lastEventId;
-      take({ gap: `Messages ${thousands(gap.after + 1)} to ${thousands(gap.first_seq - 1)} are gone: the inbox keeps no more.` });
+      latestSeq = Math.max(latestSeq, gap.first_seq - 1);
+      backlog.gap(gap.after + 1, gap.first_seq - 1);
+      soon();
     });
     source.addEventListener("epoch_changed", () => {
-      over = true;
       source.close();
-      say("lost", "This inbox has begun a new life: its messages are numbered from 1 again.", true);
+      end(NEW_LIFE);
     });
     source.addEventListener("bye", (event) => {
       const { reason } = JSON.parse(event.data);
@@ -97,28 +104,32 @@ function start() {
         retry();
         return;
       }
-      over = true;
-      say("lost", reason === "inbox_deleted" ? "This inbox was deleted." : "You are signed out, or this token does not read this inbox any more.", true);
+      end(reason === "inbox_deleted" ? "This inbox was deleted." : "You are signed out, or this token does not read this inbox any more.");
     });
   }
 
   async function retry() {
     if (over) return;
-    // An event source does not say why it was refused: ask like a page.
-    const url = live.dataset.stream.replace(/\/stream.*/, "");
+    // An event source does not say why it was refused: ask for the same, and look at the status alone.
+    const headers = { Accept: "text/event-stream", "Postroom-Renewal": "1" }; // nobody has asked: see renew.js
     try {
-      const answer = await fetch(url, { method: "HEAD", headers: { Accept: "application/json" } });
-      if (answer.status === 401 || answer.status === 404) {
-        over = true;
-        say("lost", answer.status === 401 ? "You are signed out." : "This inbox is not here any more.", true);
+      const answer = await fetch(address(), { method: "HEAD", headers });
+      if (answer.status in FINAL) {
+        end(FINAL[answer.status]);
         return;
       }
     } catch {
       // the server is not there; it may come back
     }
     say("lost", "The server does not answer with new messages; trying again …");
-    setTimeout(connect, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
+    clearTimeout(retryTimer);
+    retryTimer = setTimeout(connect, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]);
     failures += 1;
+  }
+
+  function end(words) {
+    over = true;
+    say("lost", words, true);
   }
 
   function say(kind, text, offerReload = false) {
@@ -144,10 +155,9 @@ function start() {
   function draw() {
     timer = undefined;
     latest.textContent = thousands(latestSeq);
-    const messages = waiting.filter((entry) => entry.text !== undefined).length + dropped;
     if (reading()) {
-      fresh.hidden = messages === 0;
-      fresh.textContent = `Show ${thousands(messages)} new`;
+      fresh.hidden = backlog.isEmpty;
+      fresh.textContent = backlog.messages ? `Show ${thousands(backlog.messages)} new` : "Show what is gone";
       return;
     }
     show();
@@ -155,20 +165,12 @@ function start() {
 
   function show() {
     fresh.hidden = true;
-    let entries = waiting;
-    let missed = dropped;
-    waiting = [];
-    dropped = 0;
-    if (missed || entries.length > KEPT) {
-      const room = KEPT - 1; // beside the row that says so
-      missed += Math.max(entries.length - room, 0);
-      entries = entries.slice(-room);
-    }
+    const { messages } = backlog;
+    const { entries, left, gone } = backlog.take();
     const rows = [];
-    if (missed) rows.push(tooMany(missed, entries));
-    for (const entry of entries) {
-      rows.push(entry.gap === undefined ? rowOf(JSON.parse(entry.text)) : gapOf(entry.gap));
-    }
+    if (gone) rows.push(gapOf(goneWords(gone)));
+    if (left) rows.push(tooMany(left, entries));
+    for (const entry of entries) rows.push(entry.gone ? gapOf(goneWords(entry.gone)) : rowOf(JSON.parse(entry.text)));
     // A colour that fades is a frame of work for each of its steps: not for a crowd.
     if (rows.length <= FEW) for (const row of rows) row.classList.add("new");
     rows.reverse();
@@ -177,14 +179,15 @@ function start() {
     const isEmpty = list.children.length === 0;
     document.getElementById("nothing").hidden = !isEmpty;
     list.toggleAttribute("data-empty", isEmpty);
-    if (entries.length === 1 && rows.length) announce("1 new message");
-    else if (rows.length) announce(`${rows.length + missed} new messages`);
+    const missing = rows.some((row) => row.matches(".gap")) ? ", and a gap" : "";
+    if (rows.length) announce(`${messages === 1 ? "1 new message" : `${thousands(messages)} new messages`}${missing}`);
   }
 
   /** Take rows away at the end, and let the page of older messages begin with them. */
   function shorten() {
     while (list.children.length > KEPT) list.lastElementChild.remove();
-    older.firstElementChild.href = pageBefore([...list.children].findLast((row) => row.dataset.seq).dataset.seq);
+    const last = [...list.children].findLast((row) => row.dataset.seq);
+    older.firstElementChild.href = pageBefore(last ? last.dataset.seq : latestSeq + 1);
     older.hidden = false;
   }
 
@@ -219,7 +222,8 @@ function start() {
   }
 
   function tooMany(count, entries) {
-    const row = gapOf(`${thousands(count)} messages are left out here: more came than the list takes at once. `);
+    const messages = count === 1 ? "1 message is" : `${thousands(count)} messages are`;
+    const row = gapOf(`${messages} left out here: more came than the list takes at once. `);
     const next = entries.find((entry) => entry.text !== undefined);
     const link = document.createElement("a");
     link.href = pageBefore(next ? JSON.parse(next.text).seq : latestSeq + 1);
@@ -237,7 +241,7 @@ function start() {
   }
 
   function release() {
-    if (!document.hidden && (waiting.length || dropped) && !timer && !reading()) timer = setTimeout(draw, 0);
+    if (!document.hidden && !backlog.isEmpty && !timer && !reading()) timer = setTimeout(draw, 0);
   }
 
   hold.addEventListener("click", () => setHeld(!held));
@@ -249,11 +253,21 @@ function start() {
   list.addEventListener("focusout", () => setTimeout(release, 0));
   window.addEventListener("scroll", release, { passive: true });
   document.addEventListener("visibilitychange", release);
-  window.addEventListener("pagehide", () => source?.close());
+  window.addEventListener("pagehide", () => {
+    clearTimeout(retryTimer);
+    source?.close();
+  });
   window.addEventListener("pageshow", (event) => {
     if (event.persisted && !over) connect();
   });
   connect();
+}
+
+/** Return what a gap of retention's says; `places`: it stands for so many of them. */
+function goneWords({ first, last, count, places }) {
+  const range = first === last ? `Message ${thousands(first)}` : `Messages ${thousands(first)} to ${thousands(last)}`;
+  if (places > 1) return `${range}: ${thousands(count)} of them are gone, in ${places} places: the inbox keeps no more.`;
+  return `${range} ${first === last ? "is" : "are"} gone: the inbox keeps no more.`;
 }
 
 /** Return kind and words of a verdict, as the server's pages have them. */

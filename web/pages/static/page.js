@@ -57,7 +57,17 @@ document.addEventListener("click", (event) => {
 // -- questions before something is gone ----------------------------------------------------------------------------
 document.addEventListener("submit", (event) => {
   const asked = event.submitter?.dataset.ask ?? event.target.dataset.ask;
-  if (asked && !window.confirm(asked)) event.preventDefault();
+  if (!asked) return;
+  if (!window.confirm(asked)) {
+    event.preventDefault();
+    return;
+  }
+  // The server asks whoever does not say this, with a page between.
+  const sure = document.createElement("input");
+  sure.type = "hidden";
+  sure.name = "sure";
+  sure.value = "yes";
+  event.target.append(sure);
 });
 
 // -- filtering a table ---------------------------------------------------------------------------------------------
