@@ -2,7 +2,8 @@
 
 Faults are armed by a test and name the operation (`open`, `read`, `write`, `sync`, `truncate`), the file by the end of
 its name (`""` any, `.db` the database, `-wal` the log), how many such operations still succeed and how many fail then.
-A `capacity` makes writes beyond so many bytes of all files fail as a full disk does.
+A write may fail after half of it was written (`short_write`, `short_and_full`). A `capacity` makes writes beyond so
+many bytes of all files fail as a full disk does. What is left after a power cut is `tests/storage/power/`.
 """
 
 import itertools
@@ -28,6 +29,26 @@ def io_error() -> apsw.Error:
     error = apsw.IOError("broken disk")
     error.extendedresult = apsw.SQLITE_IOERR_WRITE  # type: ignore[attr-defined]  # set by name, read by apsw
     return error
+
+
+class ShortWrite(apsw.IOError):
+    """A write that the disk broke off: half of it is in the file."""
+
+    extendedresult = apsw.SQLITE_IOERR_WRITE
+
+
+class ShortAndFull(apsw.FullError):
+    """A write that the disk had room for half of."""
+
+
+def short_write() -> apsw.Error:
+    """Return the error of a write that was broken off."""
+    return ShortWrite("broken off")
+
+
+def short_and_full() -> apsw.Error:
+    """Return the error of a write that filled the disk."""
+    return ShortAndFull("no room for all of it")
 
 
 @dataclass
@@ -106,16 +127,28 @@ class FaultyFile(apsw.VFSFile):
         return super().xRead(amount, offset)
 
     def xWrite(self, data: bytes, offset: int) -> None:
-        self._disk.meet("write", self._path)
+        try:
+            self._disk.meet("write", self._path)
+        except (ShortWrite, ShortAndFull):
+            self.put(data[: len(data) // 2], offset)
+            raise
         end = offset + len(data)
         grown = max(0, end - self._disk.sizes[self._path])
         if self._disk.capacity is not None and grown and self._disk.used() + grown > self._disk.capacity:
             raise full()
+        self.put(data, offset)
+
+    def put(self, data: bytes, offset: int) -> None:
+        """Write, whatever is armed."""
         super().xWrite(data, offset)
-        self._disk.sizes[self._path] += grown
+        self._disk.sizes[self._path] = max(self._disk.sizes[self._path], offset + len(data))
 
     def xTruncate(self, size: int) -> None:
         self._disk.meet("truncate", self._path)
+        self.cut_off(size)
+
+    def cut_off(self, size: int) -> None:
+        """Truncate, whatever is armed."""
         super().xTruncate(size)
         self._disk.sizes[self._path] = min(size, self._disk.sizes[self._path])
 

@@ -239,3 +239,12 @@ def test_a_full_disk_that_sqlite_calls_an_io_error_is_left_in_the_same_way(rig: 
     assert rig.batch(tidy(add_much(inbox, 2))) == [2]
     assert rig.health.state == "full"
     assert not (rig.directory / RESERVE_NAME).exists()
+
+
+def test_nobody_is_refused_for_the_room_that_the_log_takes(rig: Rig) -> None:
+    inbox = rig.inbox()
+    rig.one(add_much(inbox, 1))
+    rig.disk.capacity = rig.disk.used() + BATCH_ROOM_BYTES - 1
+    assert rig.one(add(inbox, 21)) == 21
+    assert (rig.health.state, rig.health.refused_full) == ("open", 0)
+    assert rig.health.wal_bytes < SIZE + 100_000
