@@ -58,7 +58,7 @@ class Reply(Generic[T]):
                 return trio.lowlevel.Abort.SUCCEEDED
 
             await trio.lowlevel.wait_task_rescheduled(leave)
-        assert self._outcome is not None  # noqa: S101 - rescheduled by put alone
+        assert self._outcome is not None  # noqa: S101 - rescheduled by put alone # nosec B101
         return self._outcome.unwrap()
 
 

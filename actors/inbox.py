@@ -59,6 +59,7 @@ class InboxActor:
         self.inbox_id = inbox_id
         self.live = live
         self.peak_mailbox = 0
+        self.used_at = 0.0  # on trio's clock; the registry's, which ends actors that nobody uses
         self._log = log
         self._directory = directory
         self._options = options
@@ -87,6 +88,18 @@ class InboxActor:
         """Accept nothing more. What is in the mailbox is still done; then the task ends."""
         self._send.close()
 
+    def passivate(self) -> bool:
+        """End if nobody needs this actor, in one synchronous step; False when it is in use.
+
+        Parked in its mailbox it has neither a command nor a turn. Who found it a moment ago meets a closed channel and
+        asks the registry again.
+        """
+        if self.live.watchers or not self._receive.statistics().tasks_waiting_receive:
+            return False
+        self._retire(self)
+        self._send.close()
+        return True
+
     @property
     def head(self) -> Head | None:
         """The head as of the last turn; None while the actor is cold."""
@@ -94,35 +107,37 @@ class InboxActor:
 
     # -- the task ----------------------------------------------------------------------------------------------
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Take turns until closed, idle for long enough, or gone."""
-        try:
-            task_status.started()
-            while await self._next_batch():
-                if (self._batch or self._more_to_drop) and not await self._take_turn(self._batch):
-                    break
+        """Take turns until closed, passivated, or gone.
+
+        Shielded from cancellation as a whole, which is cheaper than turn by turn: the writer always answers, a turn's
+        outcome must be applied, and whoever holds the actors closes them.
+        """
+        with trio.CancelScope(shield=True):
+            try:
+                task_status.started()
+                while await self._next_batch():
+                    if not await self._take_turn(self._batch):
+                        break
+                    self._batch = []
+            finally:
+                # Trap 10: a closed channel drops its queue silently; whoever waits for a reply must hear first.
+                for envelope in self._batch:
+                    envelope.answer(OutcomeUnknown("the inbox's actor failed during the turn"))
                 self._batch = []
-        finally:
-            # Trap 10: a closed channel drops its queue silently; whoever waits for a reply must hear first.
-            for envelope in self._batch:
-                envelope.answer(OutcomeUnknown("the inbox's actor failed during the turn"))
-            self._batch = []
-            self._end(InboxStopped)
+                self._end(InboxStopped)
 
     async def _next_batch(self) -> bool:
-        """Fill `self._batch` with what waits; empty, there is something else to do. False when the actor is to end."""
+        """Fill `self._batch` with what waits; empty, there is something to drop. False when the actor is to end."""
+        self._batch = []
         try:
             first = self._receive.receive_nowait()
         except trio.WouldBlock:
             if self._more_to_drop:
-                self._batch = []
                 return True
-            with trio.move_on_after(self._options.idle_seconds) as idle:
-                try:
-                    first = await self._receive.receive()
-                except trio.EndOfChannel:
-                    return False
-            if idle.cancelled_caught:
-                return self._stays_awake()
+            try:
+                first = await self._receive.receive()
+            except trio.EndOfChannel:
+                return False
         except trio.EndOfChannel:
             return False
         self._batch = [first]
@@ -134,28 +149,12 @@ class InboxActor:
         self.peak_mailbox = max(self.peak_mailbox, len(self._batch))
         return True
 
-    def _stays_awake(self) -> bool:
-        """Decide on passivation in one synchronous step; True (with an empty batch) means: look again.
-
-        A sender that is blocked in `post` implies a mailbox that is not empty, so none can be lost here; one that
-        found this actor a moment ago meets a closed channel and asks the registry again.
-        """
-        waiting = self._receive.statistics()
-        if waiting.current_buffer_used or waiting.tasks_waiting_send or self.live.watchers:
-            self._batch = []
-            return True
-        self._retire(self)
-        self._receive.close()
-        return False
-
     async def _take_turn(self, batch: list[Envelope]) -> bool:
         """Run one turn and apply it; False when the inbox is gone."""
         commands = tuple(envelope.command for envelope in batch)
         turn = Turn(self.inbox_id, self._head, commands, self._retention, lane_of(commands))
         try:
-            # The one shield without a deadline: the writer always answers, and a turn's outcome must be applied.
-            with trio.CancelScope(shield=True):
-                result = await self._log.commit(turn)
+            result = await self._log.commit(turn)
         except InboxGone:
             _answer_all(batch, InboxGone)
             self._directory.forget(self.inbox_id)
@@ -233,8 +232,6 @@ class InboxActor:
         """Answer what is left in the mailbox, then close it: in this order, or the queue would be lost silently."""
         self._retire(self)
         self.live.stop()
-        if self._receive.statistics().open_receive_channels == 0:
-            return  # passivated: the mailbox was empty and is closed
         while True:
             try:
                 self._receive.receive_nowait().answer(reason())

@@ -7,9 +7,11 @@ here would only meet the compare-and-set in the store (`Fenced`).
 Actors never ask actors: only the web façade and the router ask. So there are no cycles and no deadlocks.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import structlog
@@ -31,6 +33,12 @@ ASK_ATTEMPTS = 3
 """An actor may passivate between being found and being asked, or crash before it takes the command: ask the next
 one. Three ends in a row without one turn are no coincidence any more."""
 
+ENDED_AT_ONCE = 256
+"""Actors looked at in one step of the loop, when it is about ending those that nobody uses."""
+
+SHORTEST_IDLE_SECONDS = 0.001
+"""Between two looks for actors that nobody uses, however short the time is that they may stay."""
+
 log = structlog.get_logger("postroom.actors")
 
 
@@ -41,7 +49,8 @@ class Registry:
         self._store = store
         self._directory = directory
         self._options = options
-        self._actors: dict[int, InboxActor] = {}
+        self._actors: OrderedDict[int, InboxActor] = OrderedDict()  # the least lately used first
+        self._first_started = trio.Event()  # set when there are actors again
         self._crashes: dict[int, RestartBudget] = {}
         self._quarantined: set[int] = set()
         self._nursery: trio.Nursery | None = None
@@ -79,14 +88,15 @@ class Registry:
             self._nursery = nursery
             self._context = copy_context()
             await nursery.start(self.fanout.run)
+            nursery.start_soon(self._passivate)
             task_status.started()
             try:
                 await self._closing.wait()
             finally:  # also when a shared service has failed: whoever waits is told, and no actor is started any more
                 self._closing.set()
                 self.end_watchers()
-            for actor in list(self._actors.values()):
-                actor.close()
+                for actor in list(self._actors.values()):
+                    actor.close()
             while self._actors:
                 await self._ended.wait()
                 self._ended = trio.Event()
@@ -181,9 +191,37 @@ class Registry:
                 self._garbage,
             )
             self._actors[inbox_id] = actor
+            self._first_started.set()
             # Not in the context of the request that happens to start it: it lives on, and serves others.
             self._context.copy().run(self._nursery.start_soon, self._supervise, actor)
+        self._use(actor)
         return actor
+
+    def _use(self, actor: InboxActor) -> None:
+        """Note that an actor is in use: it stays for as long again."""
+        actor.used_at = trio.current_time()
+        self._actors.move_to_end(actor.inbox_id)
+
+    async def _passivate(self) -> None:
+        """End the actors that nobody has used for long enough.
+
+        One task for all of them: a deadline in each actor cost a tenth of what a message to one of ten thousand inboxes
+        costs, for a heap of ten thousand deadlines that hardly ever come.
+        """
+        while True:
+            if not self._actors:
+                self._first_started = trio.Event()
+                await self._first_started.wait()
+            long_ago = trio.current_time() - self._options.idle_seconds
+            for actor in list(islice(self._actors.values(), ENDED_AT_ONCE)):
+                if actor.used_at > long_ago:
+                    break
+                if not actor.passivate():
+                    self._use(actor)
+            first = next(iter(self._actors.values()), None)
+            if first is not None:
+                again = trio.current_time() + SHORTEST_IDLE_SECONDS
+                await trio.sleep_until(max(first.used_at + self._options.idle_seconds, again))
 
     def _forget(self, actor: InboxActor) -> None:
         if self._actors.get(actor.inbox_id) is actor:

@@ -109,7 +109,7 @@ class Tail:
 
         The page and its head are of one moment; the entries are the page's rows with their fragments.
         """
-        assert self.head is not None  # noqa: S101 - `covers` was asked
+        assert self.head is not None  # noqa: S101 - `covers` was asked # nosec B101
         found: list[TailEntry] = []
         exhausted = True
         for entry in self._after(after):

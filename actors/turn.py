@@ -31,6 +31,7 @@ from actors.commands import (
 )
 from actors.rules import append, delivering, dropping, retention
 from storage.errors import Fenced, InboxGone
+from storage.fusing import Needs
 from storage.mail_records import NewDelivery
 from storage.protocols import Lane, Tx
 from storage.records import Head, InboxRecord, NewEntry, Retention
@@ -87,6 +88,19 @@ class Turn(msgspec.Struct, frozen=True):
         """Whether it stores messages. A turn without them runs on a full disk, too."""
         return any(isinstance(command, GROWING) for command in self.commands)
 
+    @property
+    def needs(self) -> Needs | None:
+        """What the turn reads when it is one of plain messages alone, which the writer fuses with those of others."""
+        if self.believed is None or self.retention is None or not self.commands:
+            return None
+        keys: set[bytes] = set()
+        for command in self.commands:
+            if not isinstance(command, Append) or not _is_plain(command):
+                return None
+            if command.dedupe_window_us and command.draft.dedupe_key is not None:
+                keys.add(command.draft.dedupe_key)
+        return Needs(self.inbox_id, tuple(keys))
+
     def run(self, tx: Tx) -> TurnResult:
         """Decide and write. Raises `Fenced` when the believed head is not the stored one, and `InboxGone`."""
         stored = tx.head(self.inbox_id)
@@ -123,6 +137,19 @@ def lane_of(commands: Sequence[Command]) -> Lane:
         return Lane.HOUSEKEEPING
     deliveries = all(isinstance(command, Deliver) for command in commands)
     return Lane.DELIVERIES if deliveries else Lane.ANSWERS
+
+
+def _is_plain(command: Append) -> bool:
+    """Whether a message is stored in its inbox and nowhere else: no mail, no large body, no key of its sender."""
+    draft = command.draft
+    return (
+        command.once is None
+        and draft.body_id is None
+        and draft.delivery is None
+        and draft.broadcast is None
+        and draft.log_of is None
+        and not draft.recipients
+    )
 
 
 def _cost(command: Command) -> int:

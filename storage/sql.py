@@ -97,12 +97,17 @@ class Sql:
         `into` is everything before `VALUES`, `after` what follows it (an upsert clause).
         """
         width = len(rows[0]) if rows else 0
-        start = 0
-        for shape in INSERT_SHAPES:
-            while len(rows) - start >= shape:
-                part = rows[start : start + shape]
-                self.rows(insert_text(into, width, shape, after), [value for row in part for value in row])
-                start += shape
+        for part in in_shapes(rows):
+            self.rows(insert_text(into, width, len(part), after), [value for row in part for value in row])
+
+
+def in_shapes(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the rows in parts of the shapes above."""
+    start = 0
+    for shape in INSERT_SHAPES:
+        while len(rows) - start >= shape:
+            yield rows[start : start + shape]
+            start += shape
 
 
 @cache

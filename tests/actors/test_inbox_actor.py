@@ -5,7 +5,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.ask import InboxQuarantined, InboxStopped
+from actors.ask import Envelope, InboxQuarantined, InboxStopped
 from actors.commands import Append, ChangeInbox, DeleteInbox, Erase, Purge, Refusal
 from actors.inbox import CommandFailed
 from actors.turn import Turn
@@ -196,6 +196,35 @@ async def test_no_ask_is_lost_between_passivation_and_the_next_start(
             mock_clock.jump(1.0)  # exactly when the actor gives up
             if number % 2:
                 await trio.lowlevel.checkpoint()
+
+
+async def test_an_actor_that_was_just_given_a_command_does_not_end_before_it_has_seen_it() -> None:
+    async with running() as world:
+        inbox = await world.inbox()
+        await world.registry.ask(inbox, append())
+        await trio.testing.wait_all_tasks_blocked()
+        actor = world.registry._actors[inbox]
+        envelope = Envelope(append())
+        await actor.post(envelope)  # handed to the parked task, which has not run yet: the mailbox is empty
+        assert not actor.passivate()
+        assert (await envelope.reply.get()).seq == 2  # type: ignore[attr-defined]  # an Appended
+        await trio.testing.wait_all_tasks_blocked()
+        assert actor.passivate()
+        assert world.registry.running == 0
+        assert (await world.registry.ask(inbox, append())).seq == 3
+        assert world.registry.restarts == 0
+
+
+async def test_an_actor_that_is_used_stays_while_another_ends(mock_clock: trio.testing.MockClock) -> None:
+    async with running(idle_seconds=10.0) as world:
+        busy, quiet = await world.inbox("busy"), await world.inbox("quiet")
+        for inbox in (busy, quiet):
+            await world.registry.ask(inbox, append())
+        for _ in range(3):
+            mock_clock.jump(6)
+            await world.registry.ask(busy, append())
+            await trio.testing.wait_all_tasks_blocked()
+        assert set(world.registry._actors) == {busy}
 
 
 async def test_an_actor_that_dies_answers_everyone_and_the_next_one_reads_the_row() -> None:

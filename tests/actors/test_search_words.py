@@ -4,12 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.rules.matching.texts import FORM
 from actors.rules.searching.asking import MOST_BEGINNINGS, MOST_WORDS, NoQuestion, read
+from actors.rules.searching.charsets import CODECS
 from actors.rules.searching.texts import TEXT_LIMIT, words_of
 from actors.rules.searching.words import WORD_CHARS, words
 from storage.records import BodyKind
 from storage.search import expression
 from storage.search_records import Indexable, Phrase, SearchQuery
+from web.claims import body_kind
 
 
 def message(
@@ -31,6 +34,11 @@ def message(
         ("CAFÉ cafe\u0301 café", "cafe cafe cafe"),
         ("Straße STRASSE ß", "strasse strasse ss"),
         ("Ёлка Йод", "елка иод"),
+        ("Łódź ŁÓDŹ łódź", "lodz lodz lodz"),
+        ("Øre Ǿ Ærø Œuvre", "ore o aero oeuvre"),
+        ("Đakovo Ħal Þór Maður ŧ", "dakovo hal thor madur t"),
+        ("İstanbul ışık KIŞ kış", "istanbul isik kis kis"),
+        ("ẞ ƒ ƙ Ɓ ɨ ŋ Ґанок", "ss f k b i n ганок"),
         ("日本語 テスト", "日 本 語 テスト"),
         ("हिन्दी भाषा", "हिन्दी भाषा"),
         ("ﬁne ① x² Ⅷ", "fine 1 x 2 viii"),
@@ -112,6 +120,93 @@ def test_what_a_message_says_is_found_and_what_surrounds_it_is_not(
 ) -> None:
     assert words_of(message(body, kind, said)) == expected.split()
     assert words_of(message(body, kind, said, "push.Now")) == ["push", "now", *expected.split()]
+
+
+LATIN = "Crème brûlée für Jürgen: 25"
+JAPANESE = "請求書 テスト"
+
+
+def typed(content_type: str) -> bytes:
+    return b'{"content_type":"%b"}' % content_type.replace('"', '\\"').encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "content_type"),
+    [
+        (LATIN, "latin-1", "text/plain; charset=iso-8859-1"),
+        (LATIN, "latin-1", 'TEXT/HTML;level=1; Charset = "ISO-8859-1"'),
+        (LATIN, "latin-1", "text/plain;charset=ISO_8859-1"),
+        ("“smart” 5 € Š", "cp1252", "text/plain; charset=latin1"),
+        ("Łódź", "iso8859-2", "text/plain; charset=iso-8859-2"),
+        ("Счёт оплачен", "cp1251", "application/xml; charset=windows-1251"),
+        ("Счёт оплачен", "koi8-r", "text/plain; charset=KOI8-R"),
+        (JAPANESE, "cp932", "text/plain; charset=shift_jis"),
+        (JAPANESE, "euc-jp", "text/plain; charset=EUC-JP"),
+        (JAPANESE, "iso2022-jp", "text/plain; charset=iso-2022-jp"),
+        ("发票", "gb18030", "text/plain; charset=gbk"),
+        ("發票", "big5", "text/plain; charset=big5"),
+        ("영수증 발행", "cp949", "text/plain; charset=euc-kr"),
+        ("plain ascii", "utf-16-le", "text/plain; charset=utf-16"),
+        (LATIN, "utf-16", "text/plain; charset=utf-16"),
+        ("\ufeff" + LATIN, "utf-16-be", "text/plain; charset=utf-16"),
+        (LATIN, "utf-16-be", "application/json; charset=utf-16be"),
+        (LATIN, "utf-8", "text/plain; charset=iso-8859-1"),
+        ('{"name": "Zo\\u00eb Müller"}', "latin-1", "application/vnd.shop+json; charset=iso-8859-1"),
+    ],
+)
+def test_a_body_is_read_in_the_character_set_that_its_type_names(
+    text: str, codec: str, content_type: str
+) -> None:
+    body = text.encode(codec)
+    expected = words(text.replace("\\u00eb", "ë"))
+    assert expected
+    for kind in (body_kind(body), BodyKind.LARGE):
+        assert words_of(message(body, kind, typed(content_type))) == expected
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/plain",
+        "image/png; charset=iso-8859-1",
+        "application/octet-stream; charset=iso-8859-1",
+        "text/plain; charset=utf-7",
+        "text/plain; charset=unicode_escape",
+        "text/plain; charset=rot13",
+        "text/plain; charset=zlib",
+        "text/plain; charset=idna",
+        "text/plain; charset=../../etc",
+        "text/plain; charset=" + "a" * 10_000,
+        "text/plain; charset=",
+        "charset=iso-8859-1",
+        "",
+    ],
+)
+def test_bytes_of_another_set_or_of_another_kind_are_not_read(content_type: str) -> None:
+    assert words_of(message(LATIN.encode("latin-1"), BodyKind.BYTES, typed(content_type))) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (b"text=caf%E9+cr%E8me", "iso-8859-1", "text cafe creme"),
+        (b"text=caf\xe9", "iso-8859-1", "text cafe"),
+        (b"text=caf%C3%A9", "iso-8859-1", "text cafe"),
+        (b"text=%90%BF%8B%81", "shift_jis", "text 請 求"),
+        (b"text=caf%C3%A9", "utf-8", "text cafe"),
+        (b"text=caf%C3%A9&b=%7B%22c%22%3A%22%5Cnd%22%7D", "nonsense", "text cafe b c d"),
+    ],
+)
+def test_a_form_is_read_in_its_set_or_in_utf_8(body: bytes, content_type: str, expected: str) -> None:
+    said = typed(f"application/x-www-form-urlencoded; charset={content_type}")
+    assert words_of(message(body, body_kind(body), said)) == expected.split()
+
+
+@given(st.binary(max_size=200), st.sampled_from(sorted(CODECS)), st.sampled_from(("text/plain", FORM)))
+def test_no_bytes_in_no_set_are_a_failure(body: bytes, name: str, media_type: str) -> None:
+    for kind in (body_kind(body), BodyKind.LARGE):
+        for word in words_of(message(body, kind, typed(f"{media_type}; charset={name}"))):
+            assert 0 < len(word) <= WORD_CHARS
 
 
 def test_of_a_long_body_the_beginning_is_read() -> None:

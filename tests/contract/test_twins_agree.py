@@ -247,8 +247,9 @@ class World(MeshSteps):
         return _chosen(self._inboxes, which)
 
     def _entry(self, seq: int, **fields: Any) -> Any:
+        """Return an entry whose body is of the size that `delivery` says, so that either may be told to be erased."""
         id = next(self._ids).to_bytes(16, "big")
-        return entry(seq, id=id, event_type="ab"[seq % 2], **fields)
+        return entry(seq, id=id, event_type="ab"[seq % 2], **{"body": b"body%05d" % seq, **fields})
 
 
 def clock() -> int:

@@ -112,7 +112,7 @@ def _form_texts(text: str) -> Iterator[str]:
             yield value
 
 
-def fields(text: str) -> list[tuple[str, str]]:
-    """Return names and values of a form, the first `FORM_FIELDS` of them."""
+def fields(text: str, *, encoding: str = "utf-8") -> list[tuple[str, str]]:
+    """Return names and values of a form, the first `FORM_FIELDS` of them. `encoding`: of what was percent-encoded."""
     parts = text.split("&", FORM_FIELDS)[:FORM_FIELDS]
-    return parse_qsl("&".join(parts), errors="replace")
+    return parse_qsl("&".join(parts), encoding=encoding, errors="replace")
