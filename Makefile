@@ -16,7 +16,7 @@ ARGS ?=
 SIDE_BY_SIDE ?= -n 2 --dist loadfile
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help run test lint docs bench bench-quick bench-page soak clean environment dist man screenshots
+.PHONY: help run test lint audit docs bench bench-quick bench-page soak clean environment dist man screenshots
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,11 +27,15 @@ run: $(VENV)/run.stamp ## Start a server on 127.0.0.1:8025 (ARGS="--bind …" fo
 test: environment ## Run the whole suite, linting included (ARGS="-k name" for less)
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
-lint: $(VENV)/dev.stamp ## Check style, types and import directions
+lint: $(VENV)/dev.stamp ## Check style, types, import directions, and what bandit knows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --recursive postroom web actors storage hatch_build.py
+
+audit: $(VENV)/dev.stamp ## Ask for known holes in what a server runs on (needs the Internet; the suite asks where it can)
+	@$(BIN)/python -m tests.security.audit
 
 docs: $(VENV)/dev.stamp ## Build the documentation as a site in build/docs; a warning is an error
 	@$(BIN)/python -m sphinx -b html -W --keep-going -n -q docs build/docs
@@ -49,6 +53,8 @@ bench-page: $(VENV)/dev.stamp ## Renew the figures and plots of docs/performance
 soak: environment ## Kill and restart the server 50 times under load; long runs of the state machines; all live tests against the installed wheel
 	@$(BIN)/python -m pytest tests/live -k kill --kill-rounds 50 --timeout 0 $(ARGS)
 	@$(BIN)/python -m pytest tests/fuzz/test_drain_machine.py tests/fuzz/test_contracts_machine.py --machine-runs 2000 --timeout 0 $(ARGS)
+	@$(BIN)/python -m pytest tests/simulation/test_seeds.py --simulation-seeds 10000 --timeout 0 $(ARGS)
+	@$(BIN)/python -m pytest tests/storage/test_power_cuts.py --power-cuts 5000 --timeout 0 $(ARGS)
 	@$(BIN)/python -m pytest tests/bench --every-case $(ARGS)
 	@$(BIN)/python -m pytest tests/packages --whole-wheel --timeout 0 $(ARGS)
 

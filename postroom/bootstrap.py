@@ -25,7 +25,7 @@ DEMO_SLUG = "demo"
 """The inbox to try things with: no verifier, so it is only made where nobody but this machine can send to it.
 """
 
-ADMIN_TOKEN_NAME = "admin"  # noqa: S105 - the name of a token, not a token
+ADMIN_TOKEN_NAME = "admin"  # noqa: S105 - the name of a token, not a token # nosec B105
 
 logger = structlog.get_logger("postroom")
 

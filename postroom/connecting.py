@@ -14,7 +14,7 @@ import msgspec
 
 from postroom.client import ClientError
 
-TOKEN_VARIABLE = "POSTROOM_TOKEN"  # noqa: S105 - the name of a variable, not a token
+TOKEN_VARIABLE = "POSTROOM_TOKEN"  # noqa: S105 - the name of a variable, not a token # nosec B105
 
 SMALL_PAGE_BYTES = 65_536
 """As sent, so about 30 KiB of text: well under the 25,000 tokens at which some clients throw a whole result away."""

@@ -3,7 +3,8 @@
 Method, path, query, headers (their order and duplicates too) and body bytes are the original ones. `host` and
 `content-length` are made anew. Left out are headers that belonged to the first connection (RFC 9110, section 7.6.1) and
 those whose value was redacted before it was stored; the outcome names them. Redirects are not followed and no
-environment proxy is used on loopback: what is tested is the address that was given.
+environment proxy is used on loopback: what is tested is the address that was given. So a message whose path may lead
+out of that address (`postroom.prefixes`) is not sent at all, rather than with a path that its sender did not write.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ import httpx
 import msgspec
 
 from postroom.client import CONNECT_SECONDS, LOOPBACK_HOSTS, Client, ClientError, Params, segment
+from postroom.prefixes import leaves
 
 REDACTED = "[redacted]"
 """What the server stores in place of a credential (surface, section 3)."""
@@ -46,6 +48,7 @@ OF_THE_NEW_REQUEST = frozenset({b"host", b"content-length"})
 
 TOO_LATE = "no complete answer in time"
 NOT_FOLLOWED = "a redirect, not followed"
+LEADS_OUT = "not sent, its path leads out of the URL"
 
 SPOOLED_BYTES = 1024 * 1024
 """A body is kept in memory to this size, beyond it in a temporary file: bodies go to 1 GiB."""
@@ -224,8 +227,30 @@ class Target:
         query = b"&".join(part for part in (self._query, original.query.encode("latin-1")) if part)
         return path + b"?" + query if query else path
 
+    def refused(self, message: Forwardable) -> Outcome | None:
+        """Return what becomes of a message that is not sent, None for one that is.
+
+        With a URL that has no path every path is below it.
+        """
+        if not self._path or not leaves(message.untrusted.path.encode("latin-1")):
+            return None
+        return Outcome(
+            seq=message.seq,
+            method=message.method or "POST",
+            path=message.untrusted.path,
+            event_type=message.untrusted.event_type,
+            status=None,
+            error=LEADS_OUT,
+            milliseconds=0.0,
+            redacted=(),
+            left_out=(),
+        )
+
     def send(self, message: Forwardable, body: IO[bytes]) -> Outcome:
         """Send a message, its body from `body`, and return what became of it. Raises nothing of the network's."""
+        refused = self.refused(message)
+        if refused is not None:
+            return refused
         headers = headers_to_send(message.untrusted.headers)
         target = self.request_target(message.untrusted)
         request = httpx.Request(
@@ -285,6 +310,9 @@ class Target:
 
 def forward(api: Client, target: Target, message: Forwardable) -> Outcome:
     """Fetch a message's bytes and send it to the target. Raises as `Client.stream` for the fetching half."""
+    refused = target.refused(message)
+    if refused is not None:
+        return refused
     with SpooledTemporaryFile(max_size=SPOOLED_BYTES) as body:
         if message.size:
             route = f"/v1/inboxes/{segment(message.inbox)}/messages/{message.seq}/raw"

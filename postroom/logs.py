@@ -39,6 +39,18 @@ def add_request_id(logger: Any, method: str, event: EventDict) -> EventDict:
     return event
 
 
+def in_one_line(logger: Any, method: str, event: EventDict) -> EventDict:
+    """Escape what is not printable in an event's texts, line feeds too: what a stranger chose must neither look like a
+    line of its own nor act on a terminal. A processor; a traceback, which holds no such text, keeps its lines.
+    """
+    for name, value in event.items():
+        if isinstance(value, str) and name != "exception" and not value.isprintable():
+            event[name] = "".join(
+                c if c.isprintable() else c.encode("unicode_escape").decode() for c in value
+            )
+    return event
+
+
 def configure(log_format: str, log_level: str, stream: TextIO | None = None) -> None:
     """Set up logging for the process. `log_format`: `console` or `json`; may be called again.
 
@@ -59,7 +71,7 @@ def configure(log_format: str, log_level: str, stream: TextIO | None = None) -> 
     else:
         colours = bool(getattr(out, "isatty", lambda: False)())
         formatter = structlog.processors.ExceptionRenderer(as_text)
-        final = [formatter, structlog.dev.ConsoleRenderer(colors=colours)]
+        final = [formatter, in_one_line, structlog.dev.ConsoleRenderer(colors=colours)]
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

@@ -35,6 +35,7 @@ from postroom import logs
 from postroom.bootstrap import Founded, found, found_commons
 from postroom.collector import freeze_start, tune_interpreter
 from postroom.config import Config
+from postroom.cores import forbid_core_dumps
 from postroom.descriptors import check_limit, raise_limit
 from postroom.grpc_port import serve_grpc_port
 from postroom.metrics_port import serve_metrics_port
@@ -94,6 +95,7 @@ async def serve(
     sockets = take_sockets(os.environ)
     config = bound_to(config, sockets)
     tune_interpreter()
+    forbid_core_dumps()
     descriptors = raise_limit()
     check_limit(descriptors, config.max_connections)
 

@@ -3,7 +3,7 @@
 import math
 import os
 import signal
-import subprocess
+import subprocess  # runs what its user has asked for # nosec B404
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar

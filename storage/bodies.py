@@ -40,7 +40,7 @@ def put_chunk(sql: Sql, body_id: int, n: int, data: bytes) -> None:
         raise NotStored("The body that this piece belongs to is no longer being stored.")
 
 
-_adopt = shaped(lambda marks: f"DELETE FROM body_staged WHERE body_id IN ({marks})")  # noqa: S608 — question marks only
+_adopt = shaped(lambda marks: f"DELETE FROM body_staged WHERE body_id IN ({marks})")  # noqa: S608 — question marks only # nosec B608
 
 
 def adopt(sql: Sql, body_ids: Sequence[int]) -> None:

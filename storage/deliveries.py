@@ -18,7 +18,7 @@ from storage.sql import Sql, in_groups, shaped
 
 undelivered_statement = shaped(
     lambda marks: (
-        f"SELECT m.mid FROM message m WHERE m.mid IN ({marks}) AND m.home_inbox != ?"  # noqa: S608 — question marks only
+        f"SELECT m.mid FROM message m WHERE m.mid IN ({marks}) AND m.home_inbox != ?"  # noqa: S608 — question marks only # nosec B608
         " AND EXISTS (SELECT 1 FROM entry WHERE inbox_id = m.home_inbox AND seq = m.home_seq)"
         " AND NOT EXISTS (SELECT 1 FROM entry INDEXED BY entry_once WHERE mid = m.mid AND inbox_id = ? AND home = 0)"
         " AND NOT EXISTS (SELECT 1 FROM receipt WHERE mid = m.mid AND inbox_id = ? AND seq IS NOT NULL)"
@@ -26,7 +26,7 @@ undelivered_statement = shaped(
 )
 stored_statement = shaped(
     lambda marks: (
-        "UPDATE receipt SET (seq, stored_at) = (SELECT seq, received_at FROM entry INDEXED BY entry_once"  # noqa: S608 — question marks only
+        "UPDATE receipt SET (seq, stored_at) = (SELECT seq, received_at FROM entry INDEXED BY entry_once"  # noqa: S608 — question marks only # nosec B608
         " WHERE mid = receipt.mid AND inbox_id = receipt.inbox_id AND home = 0)"
         f" WHERE mid IN ({marks}) AND inbox_id = ? AND seq IS NULL"
     )
@@ -125,9 +125,9 @@ def receipts(sql: Sql, mid: int) -> list[Receipt]:
     return [Receipt(*row) for row in rows]
 
 
-_at_one = shaped(lambda marks: f"DELETE FROM receipt WHERE mid IN ({marks}) AND inbox_id = ?")  # noqa: S608 — question marks only
+_at_one = shaped(lambda marks: f"DELETE FROM receipt WHERE mid IN ({marks}) AND inbox_id = ?")  # noqa: S608 — question marks only # nosec B608
 _waiting = shaped(
-    lambda marks: f"DELETE FROM receipt INDEXED BY receipt_pending WHERE mid IN ({marks}) AND seq IS NULL"  # noqa: S608 — question marks only
+    lambda marks: f"DELETE FROM receipt INDEXED BY receipt_pending WHERE mid IN ({marks}) AND seq IS NULL"  # noqa: S608 — question marks only # nosec B608
 )
 
 

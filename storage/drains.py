@@ -40,7 +40,7 @@ NEXT = "SELECT seq FROM entry WHERE inbox_id = ? AND seq > ? AND seq <= ? ORDER 
 
 shown_statement = shaped(
     lambda marks: (
-        "SELECT e.seq, e.received_at, e.delivery, e.expires_at, e.origin = e.inbox_id, m.id, m.received_at, m.size,"  # noqa: S608 — question marks only
+        "SELECT e.seq, e.received_at, e.delivery, e.expires_at, e.origin = e.inbox_id, m.id, m.received_at, m.size,"  # noqa: S608 — question marks only # nosec B608
         " m.facts, m.said, m.body_kind, CASE WHEN m.size <= ? THEN m.body END, m.body_id, e.event_type, e.verified,"
         " i.slug, m.home_seq, m.home_epoch"
         " FROM entry e CROSS JOIN message m ON m.mid = e.mid LEFT JOIN inbox i ON i.inbox_id = m.home_inbox"

@@ -48,8 +48,9 @@ def connect_writer(database: Path, wal_limit_bytes: int, vfs: str | None = None)
     db = apsw.Connection(str(database), vfs=vfs, statementcachesize=STATEMENTS)
     try:
         db.set_busy_timeout(WRITER_BUSY_MS)
-        # The first two have an effect before the first table only; auto_vacuum cannot be added cheaply later.
-        db.execute(f"PRAGMA page_size = {PAGE_BYTES}; PRAGMA auto_vacuum = INCREMENTAL").fetchall()
+        if not db.execute("PRAGMA page_count").get:
+            # They have an effect before the first table only; afterwards the second one would cost a commit each time.
+            db.execute(f"PRAGMA page_size = {PAGE_BYTES}; PRAGMA auto_vacuum = INCREMENTAL").fetchall()
         if db.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise DataDirectoryError(
                 f"The file system of {database.parent} does not support SQLite's write-ahead log; use a local disk."

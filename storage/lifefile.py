@@ -67,7 +67,7 @@ class LifeFile:
     def create(self, life: Life) -> None:
         """Make the file anew, or replace it, durably: a crash leaves the old one or this one."""
         temporary = self.path.with_name(self.path.name + ".new")
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE)
         try:
             os.write(fd, _slot(life) * 2)
             os.fsync(fd)
@@ -82,7 +82,7 @@ class LifeFile:
         A file that somebody deleted under the running server is made again: this process knows its life.
         """
         try:
-            fd = os.open(self.path, os.O_WRONLY)
+            fd = os.open(self.path, os.O_WRONLY | os.O_NOFOLLOW)
         except OSError:
             try:
                 self.create(life)

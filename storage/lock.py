@@ -3,10 +3,14 @@
 The lock is `flock` on a file of its own. Never on the database: opening and closing that file a second time in a
 process drops the POSIX locks that SQLite holds on it, so nothing here opens it. The kernel lets go of the lock when
 the process ends, however it ends; the file itself stays, because deleting it would let two processes hold "the" lock.
+
+No file of ours is opened through a symbolic link: what somebody else put into the directory must not make us write to
+a file elsewhere.
 """
 
 import contextlib
 import fcntl
+import logging
 import os
 from pathlib import Path
 
@@ -14,29 +18,40 @@ from storage.errors import DataDirectoryError
 
 DATABASE_NAME = "postroom.db"
 LOCK_NAME = "postroom.lock"
+OURS = "postroom."
+"""How the names of all our files in the directory begin."""
+
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
+WRITABLE_BY_OTHERS = 0o022
 NOTE_BYTES = 512
 """The size of the note, more than a process id and an address need."""
+
+log = logging.getLogger("postroom")
 
 
 def prepare_directory(directory: Path, *, create: bool) -> None:
     """Make the data directory and an empty database file, readable by their owner alone.
 
-    The permissions of an existing directory are tightened only when it is empty or already ours: somebody who
-    points Postroom at their home directory keeps it as it is. Raises `DataDirectoryError`.
+    The permissions of an existing directory are tightened only when there is nothing but what is ours in it: somebody
+    who points Postroom at their home directory keeps it as it is. Raises `DataDirectoryError`.
     """
     database = directory / DATABASE_NAME
     try:
         if not create and not database.exists():
             raise DataDirectoryError(f"There is no Postroom database in {directory}.")
         directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        if database.exists() or not any(path.name != LOCK_NAME for path in directory.iterdir()):
+        if all(path.name.startswith(OURS) for path in directory.iterdir()):
             directory.chmod(DIRECTORY_MODE)
         # An empty file is a valid empty database; SQLite gives its -wal and -shm files the same permissions.
         # Made here, before SQLite holds any lock on it.
         database.touch(mode=FILE_MODE, exist_ok=True)
         database.chmod(FILE_MODE)
+        if directory.stat().st_mode & WRITABLE_BY_OTHERS:
+            log.warning(
+                "others can write to the data directory, and whoever can may put another database there; "
+                "forbid it (chmod go-w), or give Postroom a directory of its own"
+            )
     except OSError as exc:
         raise DataDirectoryError(f"The data directory {directory} cannot be used: {reason(exc)}.") from exc
 
@@ -54,7 +69,7 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         try:
-            self._fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT, FILE_MODE)
+            self._fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
         except OSError as exc:
             raise DataDirectoryError(
                 f"The data directory {directory} cannot be locked: {reason(exc)}."

@@ -35,7 +35,7 @@ def broken_runs(column: str) -> str:
     """Return the statement for readers whose runs in a column are no runs above their cursor, ascending."""
     runs = _RUNS.replace("r.acked", f"r.{column}")
     return (
-        f"SELECT DISTINCT inbox_id, name FROM ({runs}) WHERE coalesce(low <= coalesce(before + 1, ack_cursor)"  # noqa: S608 — constants
+        f"SELECT DISTINCT inbox_id, name FROM ({runs}) WHERE coalesce(low <= coalesce(before + 1, ack_cursor)"  # noqa: S608 — constants # nosec B608
         " OR high < low OR high > latest_seq, true)"
     )
 

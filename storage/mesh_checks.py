@@ -48,7 +48,7 @@ MESH_CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "wake targets",
-        "SELECT inbox_id FROM wake_target"  # noqa: S608 — constants
+        "SELECT inbox_id FROM wake_target"  # noqa: S608 — constants # nosec B608
         f" WHERE key_id IS NOT NULL AND coalesce(length(secret), 0) <= {NONCE_BYTES + TAG_BYTES}",
         "inbox {0}: the secret of its wake target is too short for a sealed one",
         since=MESH,

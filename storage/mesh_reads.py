@@ -17,7 +17,7 @@ from storage.sql import Sql, in_groups, shaped
 
 ids_statement = shaped(
     lambda marks: (
-        "SELECT m.id, e.seq FROM message m CROSS JOIN entry e ON e.inbox_id = ?1"  # noqa: S608 — question marks only
+        "SELECT m.id, e.seq FROM message m CROSS JOIN entry e ON e.inbox_id = ?1"  # noqa: S608 — question marks only # nosec B608
         " AND e.seq = CASE WHEN m.home_inbox = ?1 THEN m.home_seq ELSE (SELECT seq FROM entry INDEXED BY entry_once"
         " WHERE mid = m.mid AND inbox_id = ?1 AND home = 0) END"
         f" WHERE e.seq BETWEEN ?2 AND ?3 AND m.id IN ({marks})"

@@ -20,7 +20,7 @@ _OPEN = "acked_at IS NULL AND expired_at IS NULL"
 
 served_statement = shaped(
     lambda marks: (
-        "UPDATE receipt INDEXED BY receipt_open SET served_at = max(?, stored_at)"  # noqa: S608 — constants and question marks
+        "UPDATE receipt INDEXED BY receipt_open SET served_at = max(?, stored_at)"  # noqa: S608 — constants and question marks # nosec B608
         f" WHERE inbox_id = ? AND seq IN ({marks}) AND served_at IS NULL AND {_OPEN}"
     )
 )
@@ -28,7 +28,7 @@ served_statement = shaped(
 
 acked_statement = shaped(
     lambda marks: (
-        "UPDATE receipt INDEXED BY receipt_open SET acked_at = max(?1, coalesce(served_at, stored_at)),"  # noqa: S608 — constants and question marks
+        "UPDATE receipt INDEXED BY receipt_open SET acked_at = max(?1, coalesce(served_at, stored_at)),"  # noqa: S608 — constants and question marks # nosec B608
         " served_at = coalesce(served_at, max(?1, stored_at))"
         f" WHERE inbox_id = ?2 AND seq IN ({marks}) AND {_OPEN}"
     )
@@ -45,7 +45,7 @@ UPDATE receipt INDEXED BY receipt_open SET (served_at, acked_at, expired_at) = (
     WHERE inbox_id = receipt.inbox_id AND seq = receipt.seq))
 WHERE inbox_id = ?1 AND seq > max(?2, (SELECT first_seq - 1 FROM inbox_head WHERE inbox_id = ?1)) AND seq <= ?3
   AND {_OPEN}
-"""  # noqa: S608 — constants
+"""  # noqa: S608 — constants # nosec B608
 """Bindings: inbox id, the seq after which and the one up to which, the moment."""
 
 # Before the entries go: it asks them when they had expired.
@@ -53,7 +53,7 @@ DROPPED = f"""
 UPDATE receipt INDEXED BY receipt_open SET expired_at = (SELECT min(coalesce(expires_at, ?4), ?4) FROM entry
   WHERE inbox_id = receipt.inbox_id AND seq = receipt.seq)
 WHERE inbox_id = ?1 AND seq BETWEEN ?2 AND ?3 AND {_OPEN}
-"""  # noqa: S608 — constants
+"""  # noqa: S608 — constants # nosec B608
 """Bindings: inbox id, the first and the last seq, the moment."""
 
 SENT_BY = (
@@ -78,11 +78,11 @@ SENT_OF = "SELECT mid, gone_at IS NOT NULL FROM sent_log WHERE sender = ? LIMIT 
 """Bindings: sender, limit."""
 
 gone_statement = shaped(
-    lambda marks: f"UPDATE sent_log SET gone_at = ? WHERE mid IN ({marks})"  # noqa: S608 — question marks only
+    lambda marks: f"UPDATE sent_log SET gone_at = ? WHERE mid IN ({marks})"  # noqa: S608 — question marks only # nosec B608
 )
 unnoted_statement = shaped(
     lambda marks: (
-        f"DELETE FROM receipt WHERE mid IN ({marks})"  # noqa: S608 — question marks only
+        f"DELETE FROM receipt WHERE mid IN ({marks})"  # noqa: S608 — question marks only # nosec B608
         " AND NOT EXISTS (SELECT 1 FROM sent_log WHERE mid = receipt.mid)"
     )
 )

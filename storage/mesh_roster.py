@@ -18,7 +18,7 @@ from storage.sql import Sql
 
 log = logging.getLogger("postroom.storage")
 
-WAKE_SECRET = "wake target"  # noqa: S105 — a name, no secret
+WAKE_SECRET = "wake target"  # noqa: S105 — a name, no secret # nosec B105
 """What the secret of a wake target is called where it is sealed. Names of inboxes' secrets have no space."""
 
 AGENTS_OF = (

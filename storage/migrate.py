@@ -44,19 +44,20 @@ def migrate(db: apsw.Connection, known: Sequence[Step], clock: Callable[[], int]
 
     Raises `DataDirectoryError` for a database that is not ours, is damaged, or is newer than `known`.
     """
-    for step in known[_require_not_newer(applied_steps(db, shown), known, shown) :]:
+    for step in known[require_not_newer(applied_steps(db, shown), known, shown) :]:
         _apply(db, step, clock())
 
 
 def require_known(db: apsw.Connection, known: Sequence[Step], shown: str) -> int:
     """Return how many steps a database of ours has, changing nothing. Raises as `migrate`, also when it is empty."""
-    applied = _require_not_newer(applied_steps(db, shown), known, shown)
+    applied = require_not_newer(applied_steps(db, shown), known, shown)
     if not applied:
         raise DataDirectoryError(f"The database in {shown} is empty.")
     return applied
 
 
-def _require_not_newer(applied: int, known: Sequence[Step], shown: str) -> int:
+def require_not_newer(applied: int, known: Sequence[Step], shown: str) -> int:
+    """Return the number of applied steps. Raises `DataDirectoryError` when it is more than are known."""
     if applied > len(known):
         raise DataDirectoryError(
             f"The database in {shown} was written by a newer Postroom (schema step {applied}, "

@@ -1,7 +1,8 @@
 """Opening the database of a directory that is prepared and locked: migrate, judge, or refuse in one sentence.
 
-Every fault of the disk on the way becomes a `DataDirectoryError` with the path that was configured. Two things are
-looked at before SQLite is:
+Every fault of the disk on the way becomes a `DataDirectoryError` with the path that was configured. What is not ours,
+or newer than this program, is refused before a byte of it is changed (`_look`). Two things are looked at before SQLite
+is:
 
 - **An empty database in a directory that was used** is not founded anew: it would get a new admin token and answer as
   if nothing had ever been stored. What proves the use is made only once the first migration is durable: the life file
@@ -21,13 +22,13 @@ import apsw
 
 from storage import resealing, space
 from storage.clock import wall_clock_us
-from storage.engine import connect_writer
+from storage.engine import WRITER_BUSY_MS, connect_writer
 from storage.errors import DataDirectoryError, damaged
 from storage.health import StoreHealth
 from storage.life import LifeKeeper, OnMoved
 from storage.lifefile import LIFE_NAME
 from storage.lock import DATABASE_NAME, reason
-from storage.migrate import applied_steps, migrate, steps
+from storage.migrate import applied_steps, migrate, require_not_newer, steps
 from storage.options import StorageOptions
 from storage.upkeep import Upkeep
 
@@ -122,13 +123,12 @@ def _open(
     shown = str(options.data_dir)
     connect = partial(connect_writer, database, options.wal_limit_bytes, vfs)
     life = LifeKeeper(database, detect=options.detect_copies, moved=moved, monotonic=monotonic)
+    known = steps()
+    if not require_not_newer(_look(database, vfs, shown), known, shown) and traces:
+        raise _emptied(options.data_dir, traces)
+    uses = secrets == "used"
     db = connect()
     try:
-        known, applied = steps(), applied_steps(db, shown)
-        if traces and not applied:
-            raise _emptied(options.data_dir, traces)
-        # A newer schema is for `migrate` to refuse.
-        uses = secrets == "used" and applied <= len(known)
         found = resealing.unlock(db, options.secret_key, shown) if uses else None
         migrate(db, known, clock, shown)
         life.begin(db)
@@ -146,3 +146,16 @@ def _open(
         wal_limit_bytes=options.wal_limit_bytes,
         monotonic=monotonic,
     )
+
+
+def _look(database: Path, vfs: str | None, shown: str) -> int:
+    """Return how many schema steps a database has, and leave it and its log as they are. Raises as `applied_steps`."""
+    db = apsw.Connection(str(database), vfs=vfs)
+    try:
+        db.set_busy_timeout(WRITER_BUSY_MS)
+        log = Path(f"{database}-wal")
+        if log.exists() and log.stat().st_size:
+            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return applied_steps(db, shown)
+    finally:
+        db.close(True)

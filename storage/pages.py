@@ -53,7 +53,7 @@ def page_statement(types: int, verdicts: bool, backward: bool) -> str:
     of_type = f" AND event_type IN ({', '.join('?' * types)})" if types else ""
     of_verdict = " AND verified = ?" if verdicts else " AND verified IN (0, 1, 2)"
     return (
-        f"{COLUMNS} FROM (SELECT seq FROM entry INDEXED BY {index}"  # noqa: S608 — constants and question marks
+        f"{COLUMNS} FROM (SELECT seq FROM entry INDEXED BY {index}"  # noqa: S608 — constants and question marks # nosec B608
         f" WHERE inbox_id = ?{of_type}{of_verdict}"
         f" AND seq BETWEEN ? AND ? ORDER BY seq {order} LIMIT ?) k"
         " CROSS JOIN entry e ON e.inbox_id = ? AND e.seq = k.seq CROSS JOIN message m ON m.mid = e.mid"

@@ -26,7 +26,7 @@ BACKWARD = f"{_LOG} WHERE m.mid < ? ORDER BY m.mid DESC LIMIT ?"
 
 contents_statement = shaped(
     lambda marks: (
-        "SELECT m.mid, m.facts, m.said, m.body_kind, CASE WHEN ? THEN CASE WHEN m.body_id IS NULL"  # noqa: S608 — question marks only
+        "SELECT m.mid, m.facts, m.said, m.body_kind, CASE WHEN ? THEN CASE WHEN m.body_id IS NULL"  # noqa: S608 — question marks only # nosec B608
         " THEN substr(m.body, 1, ?)"
         " ELSE (SELECT substr(bytes, 1, ?) FROM body_chunk WHERE body_id = m.body_id AND n = 0) END END, m.size"
         f" FROM message m WHERE m.mid IN ({marks}) ORDER BY m.mid"

@@ -78,5 +78,5 @@ class SqliteSnapshot(SqliteMailReads, SqliteLogReads):
     # -- tokens -------------------------------------------------------------------------------------------
     def tokens(self) -> list[TokenRecord]:
         """Return every token."""
-        found = self.sql.rows(f"SELECT {rows.COLUMNS_OF_TOKEN} FROM token ORDER BY token_id")  # noqa: S608 — constants
+        found = self.sql.rows(f"SELECT {rows.COLUMNS_OF_TOKEN} FROM token ORDER BY token_id")  # noqa: S608 — constants # nosec B608
         return [rows.token_of(row) for row in found]

@@ -122,7 +122,7 @@ class Space:
     def _allocate(self, size: int) -> None:
         """Give the reserve this size, every block of it allocated; without room for that it is given up."""
         try:
-            fd = os.open(self._reserve, os.O_WRONLY | os.O_CREAT, FILE_MODE)
+            fd = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
             try:
                 if size:
                     os.posix_fallocate(fd, 0, size)

@@ -11,6 +11,17 @@ import apsw
 import msgspec
 
 from storage import agents, bodies, mesh_receipts, mesh_roster, routing, rows, search_index, sweep
+from storage.entries import (
+    ENTRY,
+    ENTRY_OF_MAIL,
+    MESSAGE,
+    SEEN,
+    SEEN_AGAIN,
+    entry_rows,
+    is_mail,
+    message_rows,
+    seen_rows,
+)
 from storage.errors import Fenced, InboxGone, SlugTaken
 from storage.mail import SqliteMailChanges
 from storage.records import (
@@ -34,16 +45,13 @@ EPOCH_BYTES = 8
 
 _HEAD_COLUMNS = [field.name for field in msgspec.structs.fields(Head)]
 _ADVANCE = {
-    count: f"UPDATE inbox_head SET {', '.join(f'{name} = ?' for name in _HEAD_COLUMNS[:count])}"  # noqa: S608 — constants
+    count: f"UPDATE inbox_head SET {', '.join(f'{name} = ?' for name in _HEAD_COLUMNS[:count])}"  # noqa: S608 — constants # nosec B608
     " WHERE inbox_id = ? AND epoch = ? AND latest_seq = ?"
     for count in (len(_HEAD_COLUMNS), len(_HEAD_COLUMNS) - 1)
 }
 
-_ENTRY = "INSERT INTO entry (inbox_id, seq, mid, received_at, event_type, verified, size, home, origin)"
-_ENTRY_OF_MAIL = _ENTRY.replace("origin)", "origin, expires_at, delivery)")
-
 _seen = shaped(
-    lambda marks: f"SELECT key, seq, id, seen_at FROM seen_delivery WHERE inbox_id = ? AND key IN ({marks})"  # noqa: S608 — question marks only
+    lambda marks: f"SELECT key, seq, id, seen_at FROM seen_delivery WHERE inbox_id = ? AND key IN ({marks})"  # noqa: S608 — question marks only # nosec B608
 )
 
 
@@ -98,35 +106,18 @@ class SqliteTx(SqliteMailChanges):
         bodies.adopt(self.sql, [entry.body_id for entry in entries if entry.body_id is not None])
         first = self.last_mid + 1
         self.last_mid += len(entries)
-        self.sql.insert(
-            "INSERT INTO message (mid, id, home_inbox, home_seq, home_epoch, received_at, size, body_kind, body_id,"
-            " facts, said, body)",
-            [
-                (mid, e.id, inbox_id, e.seq, epoch, e.received_at, e.size, *_content(e))
-                for mid, e in enumerate(entries, first)
-            ],
-        )
-        plain = [
-            (inbox_id, e.seq, mid, e.received_at, e.event_type, e.verified, e.size, 1, e.origin or inbox_id)
-            for mid, e in enumerate(entries, first)
-        ]
-        for entry in entries:
-            if entry.delivery is not None or entry.expires_at is not None:
-                mail = [(*row, e.expires_at, e.delivery) for row, e in zip(plain, entries, strict=True)]
-                self.sql.insert(_ENTRY_OF_MAIL, mail)
-                break
+        self.sql.insert(MESSAGE, message_rows(inbox_id, epoch, first, entries))
+        plain = entry_rows(inbox_id, first, entries)
+        if is_mail(entries):
+            mail = [(*row, e.expires_at, e.delivery) for row, e in zip(plain, entries, strict=True)]
+            self.sql.insert(ENTRY_OF_MAIL, mail)
         else:  # what comes from outside has neither: two columns less to bind
-            self.sql.insert(_ENTRY, plain)
+            self.sql.insert(ENTRY, plain)
         return range(first, first + len(entries))
 
     def remember(self, inbox_id: int, keys: Sequence[tuple[bytes, Seen]]) -> None:
         """Remember dedupe keys."""
-        self.sql.insert(
-            "INSERT INTO seen_delivery (inbox_id, key, seen_at, seq, id)",
-            [(inbox_id, key, seen.seen_at, seen.seq, seen.id) for key, seen in keys],
-            "ON CONFLICT (inbox_id, key) DO UPDATE SET"
-            " seen_at = excluded.seen_at, seq = excluded.seq, id = excluded.id",
-        )
+        self.sql.insert(SEEN, seen_rows(inbox_id, keys), SEEN_AGAIN)
 
     def advance(self, inbox_id: int, believed: Head, to: Head) -> None:
         """Replace the head if it is still the one believed in."""
@@ -221,7 +212,7 @@ class SqliteTx(SqliteMailChanges):
         marks = ", ".join("?" * len(msgspec.structs.fields(TokenRecord)))
         replaced = ", ".join(f"{name} = excluded.{name}" for name in rows.COLUMNS_OF_TOKEN.split(", ")[1:])
         self.sql.change(
-            f"INSERT INTO token ({rows.COLUMNS_OF_TOKEN}) VALUES ({marks})"  # noqa: S608 — constants
+            f"INSERT INTO token ({rows.COLUMNS_OF_TOKEN}) VALUES ({marks})"  # noqa: S608 — constants # nosec B608
             f" ON CONFLICT (token_id) DO UPDATE SET {replaced}",
             rows.token_row(token),
         )
@@ -272,8 +263,3 @@ class SqliteTx(SqliteMailChanges):
             if forgotten < max_rows:
                 forgotten += forget(self.sql, before_us, max_rows - forgotten)
         return forgotten
-
-
-def _content(entry: NewEntry) -> tuple[int, int | None, bytes, bytes, bytes | None]:
-    """Return the last columns of a message; an empty body is NULL."""
-    return entry.body_kind, entry.body_id, entry.facts, entry.said, entry.body or None

@@ -232,8 +232,14 @@ class Upkeep:
         return gave or self.health.wal_bytes < log_bytes
 
     def _look_at_space(self) -> None:
-        """Move between `open` and `full` by the room there is: one statvfs."""
+        """Move between `open` and `full` by the room there is: one statvfs.
+
+        Nobody is refused for the room that the log takes: it is folded in first.
+        """
         reason = self._space.shortage(self._used())
+        if reason and self.health.state == "open" and self.health.wal_bytes:
+            self._checkpoint()
+            reason = self._space.shortage(self._used())
         if not reason and not self._space.whole:
             self._space.restore()
             reason = "" if self._space.whole else FULL

@@ -81,25 +81,25 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "numbers",
-        f"SELECT inbox_id, slug, latest_seq - first_seq + 1, kept, erased FROM ({_NUMBERS})"  # noqa: S608 — constants
+        f"SELECT inbox_id, slug, latest_seq - first_seq + 1, kept, erased FROM ({_NUMBERS})"  # noqa: S608 — constants # nosec B608
         " WHERE kept + erased != latest_seq - first_seq + 1",
         "inbox {1}: {2} numbers are in use, {3} messages are kept and {4} were erased",
     ),
     Check(
         "numbers",
-        f"SELECT inbox_id, slug, live_rows, kept, live_bytes, bytes FROM ({_NUMBERS})"  # noqa: S608 — constants
+        f"SELECT inbox_id, slug, live_rows, kept, live_bytes, bytes FROM ({_NUMBERS})"  # noqa: S608 — constants # nosec B608
         " WHERE live_rows != kept OR live_bytes != bytes",
         "inbox {1}: its head counts {2} messages of {4} bytes, and {3} of {5:.0f} are there",
     ),
     Check(
         "numbers",
-        f"SELECT inbox_id, slug, latest_seq, live_rows, dropped_rows FROM ({_NUMBERS})"  # noqa: S608 — constants
+        f"SELECT inbox_id, slug, latest_seq, live_rows, dropped_rows FROM ({_NUMBERS})"  # noqa: S608 — constants # nosec B608
         " WHERE live_rows + dropped_rows != latest_seq",
         "inbox {1}: it has numbered {2} messages, keeps {3} and has dropped {4}",
     ),
     Check(
         "numbers",
-        f"SELECT inbox_id, slug FROM ({_NUMBERS}) WHERE newest > last_at OR first_seq NOT BETWEEN 1 AND latest_seq + 1",  # noqa: S608 — constants
+        f"SELECT inbox_id, slug FROM ({_NUMBERS}) WHERE newest > last_at OR first_seq NOT BETWEEN 1 AND latest_seq + 1",  # noqa: S608 — constants # nosec B608
         "inbox {1}: its head is behind its newest message, or begins in the wrong place",
     ),
     Check(
@@ -147,7 +147,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "messages",
-        f"SELECT mid FROM message WHERE (body_id IS NOT NULL) != (body_kind = {BodyKind.LARGE})"  # noqa: S608 — constants
+        f"SELECT mid FROM message WHERE (body_id IS NOT NULL) != (body_kind = {BodyKind.LARGE})"  # noqa: S608 — constants # nosec B608
         f" OR body_kind != {BodyKind.LARGE} AND coalesce(length(body), 0) != size",
         "message {0}: its body is not as long as it says",
     ),
@@ -206,7 +206,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "secrets",
-        f"SELECT inbox_id, name FROM secret WHERE key_id IS NOT NULL AND length(value) <= {NONCE_BYTES + TAG_BYTES}",  # noqa: S608 — constants
+        f"SELECT inbox_id, name FROM secret WHERE key_id IS NOT NULL AND length(value) <= {NONCE_BYTES + TAG_BYTES}",  # noqa: S608 — constants # nosec B608
         "inbox {0}: the secret {1} is too short for a sealed one",
         since=SEALING,
     ),
@@ -301,9 +301,9 @@ def _verify(db: apsw.Connection, step: Callable[[str], None]) -> Verified:
 
 def _count(db: apsw.Connection, of_inboxes: str, of_targets: str, schema: int) -> int:
     """Return how many secrets there are, of inboxes and of wake targets, counted in each table as is said."""
-    found = int(db.execute(f"SELECT {of_inboxes} FROM secret").get)  # noqa: S608 — constants
+    found = int(db.execute(f"SELECT {of_inboxes} FROM secret").get)  # noqa: S608 — constants # nosec B608
     if schema >= MESH:
-        found += int(db.execute(f"SELECT {of_targets} FROM wake_target").get)  # noqa: S608 — constants
+        found += int(db.execute(f"SELECT {of_targets} FROM wake_target").get)  # noqa: S608 — constants # nosec B608
     return found
 
 

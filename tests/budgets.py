@@ -8,7 +8,7 @@ the commit.
 
 BUDGETS_SECONDS: dict[str, float] = {
     "house": 240,
-    "storage": 240,
+    "storage": 300,
     "contract": 150,
     "actors": 180,
     "web": 240,
@@ -20,6 +20,8 @@ BUDGETS_SECONDS: dict[str, float] = {
     "browser": 300,
     "packages": 240,
     "docs": 90,
+    "simulation": 240,
+    "security": 90,
 }
 
 DEFAULT_SECONDS = 30.0

@@ -16,6 +16,8 @@ HERE = Path(__file__).parent
 DEFAULT_KILL_ROUNDS = 10
 """How often each of the durability tests kills the server in an ordinary run; `make soak` asks for more."""
 DEFAULT_MACHINE_RUNS = 40
+DEFAULT_POWER_CUTS = 100
+DEFAULT_SIMULATION_SEEDS = 200
 
 _spent: pytest.StashKey[dict[str, float]] = pytest.StashKey()
 
@@ -35,6 +37,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=DEFAULT_MACHINE_RUNS,
         metavar="N",
         help=f"runs of the state machines against a real server (default {DEFAULT_MACHINE_RUNS})",
+    )
+    parser.addoption(
+        "--power-cuts",
+        type=int,
+        default=DEFAULT_POWER_CUTS,
+        metavar="N",
+        help=f"power cuts under the real storage, in worlds of ten (default {DEFAULT_POWER_CUTS})",
+    )
+    parser.addoption(
+        "--simulation-seeds",
+        type=int,
+        default=DEFAULT_SIMULATION_SEEDS,
+        metavar="N",
+        help=f"seeds of the simulated world (default {DEFAULT_SIMULATION_SEEDS})",
     )
     parser.addoption(
         "--every-case",
@@ -102,6 +118,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     ordinary = (
         option("--kill-rounds") <= DEFAULT_KILL_ROUNDS
         and option("--machine-runs") <= DEFAULT_MACHINE_RUNS
+        and option("--simulation-seeds") <= DEFAULT_SIMULATION_SEEDS
+        and option("--power-cuts") <= DEFAULT_POWER_CUTS
         and not option("--whole-wheel")
     )
     if ordinary and session.exitstatus == pytest.ExitCode.OK and exceeded(session.config.stash[_spent]):

@@ -106,7 +106,7 @@ class Admin:
 
     # -- inboxes -------------------------------------------------------------------------------------------
     async def create_inbox(self, request: Request) -> Answer:
-        """`POST /v1/inboxes`: 201 with the inbox and, if asked for, the text of a token that reads it."""
+        """`POST /v1/inboxes`: make an inbox; the answer has, if asked for, the text of a token that reads it."""
         require_admin(request)
         form = decode_create(await request.read_body(), self._options.retention)
         slug = form.slug or draw_slug()
@@ -122,12 +122,12 @@ class Admin:
         return Answer(201, msgspec.json.encode(view))
 
     async def show_inbox(self, request: Request) -> Answer:
-        """`GET /v1/inboxes/{slug}`: the inbox with all its settings."""
+        """`GET /v1/inboxes/{slug}`: show the inbox with all its settings."""
         require_admin(request)
         return await self._inbox_answer(request)
 
     async def change_inbox(self, request: Request) -> Answer:
-        """`PATCH /v1/inboxes/{slug}`: a merge patch. Any patch, an empty one too, ends the inbox's quarantine."""
+        """`PATCH /v1/inboxes/{slug}`: change settings, by merge patch. Any patch, even `{}`, ends the quarantine."""
         require_admin(request)
         patch = decode_patch(await request.read_body())
         inbox = await self._inbox(request)
@@ -140,7 +140,7 @@ class Admin:
         return await self._inbox_answer(request)
 
     async def delete_inbox(self, request: Request) -> Answer:
-        """`DELETE /v1/inboxes/{slug}`: 204. The slug is free at once; the rows go in slices."""
+        """`DELETE /v1/inboxes/{slug}`: delete the inbox. The slug is free at once; the rows go in slices."""
         require_admin(request)
         inbox = await self._inbox(request)
         if inbox.slug == COMMONS:
@@ -151,13 +151,13 @@ class Admin:
         return NO_CONTENT
 
     async def purge(self, request: Request) -> Answer:
-        """`POST /v1/inboxes/{slug}:purge`: drop every message, keep the numbering. `{"purged"}`: how many."""
+        """`POST /v1/inboxes/{slug}:purge`: drop every message, keep the numbering. `purged` is how many there were."""
         require_admin(request)
         dropped = await self._service.purge((await self._inbox(request)).inbox_id)
         return Answer(200, msgspec.json.encode({"purged": dropped}))
 
     async def put_secret(self, request: Request) -> Answer:
-        """`POST …/secrets`: 201. Secrets of other names stay active, so that a rotation loses nothing."""
+        """`POST …/secrets`: set a secret. Those of other names stay active, so that a rotation loses nothing."""
         require_admin(request)
         form = from_json(PutSecretForm, await request.read_body())
         inbox = await self._inbox(request)
@@ -166,14 +166,14 @@ class Admin:
         return Answer(201, msgspec.json.encode(SecretView(secret.name, format_time(secret.added_at))))
 
     async def drop_secret(self, request: Request) -> Answer:
-        """`DELETE …/secrets/{name}`: 204; signatures made with it fail from the next request on."""
+        """`DELETE …/secrets/{name}`: remove a secret. Signatures made with it fail from the next request on."""
         require_admin(request)
         inbox = await self._inbox(request)
         await self._service.change_inbox(inbox.inbox_id, DropSecret(request.params["name"]))
         return NO_CONTENT
 
     async def erase(self, request: Request) -> Answer:
-        """`DELETE …/messages/{seq}`: 204. The content is gone, the seq stays used."""
+        """`DELETE …/messages/{seq}`: erase a message. Its content is gone, its seq stays used."""
         asked = admin_parameters(request, EraseMessage, {"seq": request.params["seq"]})
         inbox = await self._inbox(request)
         await self._service.erase(inbox.inbox_id, asked.seq)
@@ -181,7 +181,7 @@ class Admin:
 
     # -- tokens --------------------------------------------------------------------------------------------
     async def create_token(self, request: Request) -> Answer:
-        """`POST /v1/tokens`: 201 with the token's text, which is shown this once."""
+        """`POST /v1/tokens`: issue a token. Its text is shown this once."""
         require_admin(request)
         form = from_json(CreateToken, await request.read_body())
         token, text = self._service.tokens.draft(
@@ -198,7 +198,7 @@ class Admin:
         return Answer(201, msgspec.json.encode({"token_id": token.token_id, "token": text, **view}))
 
     async def list_tokens(self, request: Request) -> Answer:
-        """`GET /v1/tokens`: tokens that are not revoked, the oldest first, without their text."""
+        """`GET /v1/tokens`: list the tokens that are not revoked, the oldest first, without their text."""
         params = admin_parameters(request, ListTokens)
         found = self._service.tokens.page(params.after, params.limit + 1)
         more = len(found) > params.limit
@@ -207,7 +207,7 @@ class Admin:
         return Answer(200, msgspec.json.encode(page))
 
     async def change_token(self, request: Request) -> Answer:
-        """`PATCH /v1/tokens/{token_id}`: a merge patch of scope, name and expiry."""
+        """`PATCH /v1/tokens/{token_id}`: change scope, name and expiry of a token, by merge patch."""
         require_admin(request)
         patch = json_object(await request.read_body())
         token = await self._service.tokens.change(
@@ -217,13 +217,13 @@ class Admin:
         return Answer(200, msgspec.json.encode(token_view(self._service.tokens.get(token.token_id) or token)))
 
     async def revoke_token(self, request: Request) -> Answer:
-        """`DELETE /v1/tokens/{token_id}`: 204; the token fails on its next call."""
+        """`DELETE /v1/tokens/{token_id}`: revoke a token. It fails on its next call."""
         require_admin(request)
         await self._service.tokens.revoke(request.params["token_id"])
         return NO_CONTENT
 
     async def me(self, request: Request) -> Answer:
-        """`GET /v1/me`: what the calling token is and may read."""
+        """`GET /v1/me`: tell what the calling token is and may read."""
         from_query(NoParameters, request.raw_query)
         token = principal_of(request).token
         return Answer(200, msgspec.json.encode(token_view(self._service.tokens.get(token.token_id) or token)))

@@ -45,7 +45,7 @@ class CreateAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ListAgents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/agents`: ids strictly after `after`, ascending."""
+    """`GET /v1/agents`: those whose ids come after `after` are listed, in the order of these."""
 
     limit: Limit = MAX_LIMIT
     after: Annotated[str, Meta(max_length=64)] = ""
@@ -106,8 +106,8 @@ class AgentRoutes:
         )
 
     async def create(self, request: Request) -> Answer:
-        """`POST /v1/agents`: 201 with the agent and, if asked for, its token. Its inbox keeps as much as a new inbox
-        does, and refuses nothing. A machine that it is put on must exist.
+        """`POST /v1/agents`: make an agent; the answer has, if asked for, its token. Its inbox keeps as much as a new
+        inbox does, and refuses nothing. A machine that it is put on must exist.
         """
         require_admin(request)
         form = from_json(CreateAgent, await request.read_body())
@@ -127,7 +127,7 @@ class AgentRoutes:
         return Answer(201, msgspec.json.encode(view))
 
     async def list_agents(self, request: Request) -> Answer:
-        """`GET /v1/agents`: all agents, by their ids."""
+        """`GET /v1/agents`: list all agents, by their ids."""
         params = admin_parameters(request, ListAgents)
         found = [agent for agent in self._service.mail.agents.all() if agent.agent_id > params.after]
         more = len(found) > params.limit
@@ -136,7 +136,7 @@ class AgentRoutes:
         return Answer(200, msgspec.json.encode(page))
 
     async def show(self, request: Request) -> Answer:
-        """`GET /v1/agents/{agent_id}`: one agent."""
+        """`GET /v1/agents/{agent_id}`: show an agent."""
         require_admin(request)
         agent = self._service.mail.agents.get(request.params["agent_id"])
         if agent is None:
@@ -144,7 +144,7 @@ class AgentRoutes:
         return Answer(200, msgspec.json.encode(agent_view(agent)))
 
     async def delete(self, request: Request) -> Answer:
-        """`DELETE /v1/agents/{agent_id}`: 204. Its tokens fail on their next call."""
+        """`DELETE /v1/agents/{agent_id}`: delete an agent. Its tokens fail on their next call."""
         require_admin(request)
         await self._service.mail.delete_agent(request.params["agent_id"])
         return NO_CONTENT

@@ -75,7 +75,7 @@ class BackupRoutes:
         )
 
     async def create(self, request: Request) -> Answer:
-        """`POST /v1/backups`: 202 with the backup, whose copy is being made. One at a time, else `conflict`."""
+        """`POST /v1/backups`: begin a backup. One is made at a time; another is a `conflict`."""
         require_admin(request)
         from_json(NoParameters, await request.read_body())
         try:
@@ -85,16 +85,16 @@ class BackupRoutes:
         return Answer(202, msgspec.json.encode(backup_view(backup)))
 
     async def show(self, request: Request) -> Answer:
-        """`GET /v1/backups/{backup_id}`: its state (`copying`, `ready`, `failed`) and how many pages are copied."""
+        """`GET /v1/backups/{backup_id}`: tell its state (`copying`, `ready`, `failed`) and how far it has come."""
         return Answer(200, msgspec.json.encode(backup_view(self._backup(request))))
 
     async def drop(self, request: Request) -> Answer:
-        """`DELETE /v1/backups/{backup_id}`: 204; one that is being made is cancelled."""
+        """`DELETE /v1/backups/{backup_id}`: drop a backup. One that is being made is cancelled."""
         await self._backups.drop(self._backup(request))
         return NO_CONTENT
 
     async def fetch(self, request: Request) -> Answer | StreamedAnswer:
-        """`GET /v1/backups/{backup_id}/file`: the database, as one file. `conflict` while it is not ready."""
+        """`GET /v1/backups/{backup_id}/file`: fetch the database, as one file. While it is not ready: `conflict`."""
         backup = self._backup(request)
         size = backup.size
         if backup.state != "ready" or size is None:

@@ -34,11 +34,11 @@ class Health:
         self._stopping = stopping
 
     def healthz(self) -> Answer:
-        """200 for as long as the process serves."""
+        """Tell that the process serves: 200 for as long as it does."""
         return ALIVE
 
     def readyz(self) -> Answer:
-        """200 while messages can be stored and read, else 503; the body says why."""
+        """Tell whether messages can be stored and read: 200, else 503; the body says why."""
         store = self._service.log.health
         readiness = Readiness(
             ready=store.state == "open" and not self._stopping.is_set(),

@@ -32,7 +32,7 @@ class CreateMachine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ListMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/machines`: names strictly after `after`, ascending."""
+    """`GET /v1/machines`: those whose names come after `after` are listed, in the order of these."""
 
     limit: Limit = MAX_LIMIT
     after: Annotated[str, Meta(max_length=64)] = ""
@@ -76,7 +76,7 @@ class MachineRoutes:
         )
 
     async def create(self, request: Request) -> Answer:
-        """`POST /v1/machines`: 201 with the machine. Its inbox keeps what a new inbox does, and refuses nothing."""
+        """`POST /v1/machines`: make a machine. Its inbox keeps what a new inbox does, and refuses nothing."""
         require_admin(request)
         form = from_json(CreateMachine, await request.read_body())
         settings = InboxSettings(retention=self._options.retention)
@@ -87,7 +87,7 @@ class MachineRoutes:
         return Answer(201, msgspec.json.encode(self._view(machine)))
 
     async def list_machines(self, request: Request) -> Answer:
-        """`GET /v1/machines`: all machines, by their names."""
+        """`GET /v1/machines`: list all machines, by their names."""
         params = admin_parameters(request, ListMachines)
         found = [machine for machine in self._service.mesh.machines.all() if machine.name > params.after]
         more = len(found) > params.limit
@@ -96,7 +96,7 @@ class MachineRoutes:
         return Answer(200, msgspec.json.encode(page))
 
     async def show(self, request: Request) -> Answer:
-        """`GET /v1/machines/{name}`: one machine."""
+        """`GET /v1/machines/{name}`: show a machine."""
         require_admin(request)
         machine = self._service.mesh.machines.get(request.params["name"])
         if machine is None:
@@ -104,7 +104,7 @@ class MachineRoutes:
         return Answer(200, msgspec.json.encode(self._view(machine)))
 
     async def delete(self, request: Request) -> Answer:
-        """`DELETE /v1/machines/{name}`: 204. Its tokens and those of its agents fail on their next call."""
+        """`DELETE /v1/machines/{name}`: delete a machine. Its tokens and its agents' fail on their next call."""
         require_admin(request)
         await self._service.mesh.machines.delete(request.params["name"])
         return NO_CONTENT

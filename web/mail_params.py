@@ -52,7 +52,7 @@ class WaitInbox(PullInbox, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ReadInbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/inbox`, `inbox`: what was delivered after a time, oldest first."""
+    """`GET /v1/inbox`, `inbox`: read again what was delivered after a time, oldest first."""
 
     last_seen: LastSeen | None = None
     limit: Limit = MAX_LIMIT
@@ -68,7 +68,7 @@ class ReadInbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class StreamInbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/inbox:stream`: from `after`, else from now. The header `Last-Event-ID` wins over `after` and `epoch`."""
+    """`GET /v1/inbox:stream`: it begins after `after`, else now. `Last-Event-ID` wins over `after` and `epoch`."""
 
     after: Cursor | None = None
     types: Types = ()

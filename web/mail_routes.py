@@ -75,12 +75,12 @@ class MailRoutes:
 
     # -- one's own inbox -----------------------------------------------------------------------------------
     async def pull(self, request: Request) -> Answer:
-        """`POST /v1/inbox:pull`: acknowledge, then a page."""
+        """`POST /v1/inbox:pull`: acknowledge, then read a page."""
         params = await _body(request, PullInbox)
         return Answer(200, render_pull(await self._pulling.pull(principal_of(request), params)))
 
     async def wait(self, request: Request) -> Answer:
-        """`POST /v1/inbox:wait`: a pull that waits for something to come. Raises `ClientGone`."""
+        """`POST /v1/inbox:wait`: pull, and wait for something to come. Raises `ClientGone`."""
         params = await _body(request, WaitInbox)
         if params.timeout_seconds == 0:
             self._activity.heard(principal_of(request), session_in(request))
@@ -88,13 +88,13 @@ class MailRoutes:
         return Answer(200, waited.body, sent=waited.release)
 
     async def read(self, request: Request) -> Answer:
-        """`GET /v1/inbox`: what was delivered after a time."""
+        """`GET /v1/inbox`: read again what was delivered."""
         params = from_query(ReadInbox, request.raw_query)
         return Answer(200, await self._pulling.read(principal_of(request), params))
 
     # -- publishing ----------------------------------------------------------------------------------------
     async def publish(self, request: Request) -> Answer:
-        """`POST /v1/publish`: 200 with the place of the message, the first one's for a repeated idempotency key."""
+        """`POST /v1/publish`: publish a message. The answer says where it is; of a repeated key, where the first is."""
         params = await _body(request, Publish)
         published = await self._publications.publish(principal_of(request), params)
         headers = (DUPLICATE,) if published.duplicate else ()
@@ -102,12 +102,12 @@ class MailRoutes:
 
     # -- beacons -------------------------------------------------------------------------------------------
     async def list_beacons(self, request: Request) -> Answer:
-        """`GET /v1/beacons`: the agent's beacons that are in force, by name."""
+        """`GET /v1/beacons`: list the agent's beacons that are in force, by name."""
         from_query(NoParameters, request.raw_query)
         return Answer(200, self._interests.listed(principal_of(request)))
 
     async def show_beacon(self, request: Request) -> Answer:
-        """`GET /v1/beacons/{name}`: one of the agent's beacons."""
+        """`GET /v1/beacons/{name}`: show one of the agent's beacons."""
         from_query(NoParameters, request.raw_query)
         return Answer(200, self._interests.show(principal_of(request), request.params["name"]))
 
@@ -117,14 +117,14 @@ class MailRoutes:
         return Answer(200, await self._interests.place(principal_of(request), params))
 
     async def remove_beacon(self, request: Request) -> Answer:
-        """`DELETE /v1/beacons/{name}`: 204. What the beacon has delivered stays."""
+        """`DELETE /v1/beacons/{name}`: remove a beacon. What it has delivered stays."""
         from_query(NoParameters, request.raw_query)
         if not await self._interests.remove(principal_of(request), request.params["name"]):
             raise no_such_beacon()
         return NO_CONTENT
 
     async def test_beacon(self, request: Request) -> Answer:
-        """`POST /v1/beacons:test`: what such a beacon would have matched."""
+        """`POST /v1/beacons:test`: tell what such a beacon would have matched."""
         params = await _body(request, TestBeacon)
         return Answer(200, await self._interests.test(principal_of(request), params))
 

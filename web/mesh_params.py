@@ -70,7 +70,7 @@ class CheckOut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ListRoster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /agents`, `agents_list`: who is there. `agent_id`: this call counts as a sign of life of that agent."""
+    """`GET /agents`, `agents_list`: tell who is there. With `agent_id` the call is a sign of life of that agent."""
 
     agent_id: Annotated[Name, Meta(description="Yours: the call is then a sign of life.")] | None = None
     include_stale: Annotated[bool, Meta(description="Also those that are stale or gone.")] = False
@@ -112,7 +112,7 @@ class SendMail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ReadMail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /agent/inbox`, `agent_inbox`: an agent's mail, oldest first.
+    """`GET /agent/inbox`, `agent_inbox`: the oldest comes first.
 
     Plain, it shows what was neither served nor acknowledged, and marks it as served. With `peek` it shows all that was
     not acknowledged, and marks nothing.
@@ -136,7 +136,7 @@ class AckMail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ListSent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /agent/sent`, `agent_sent`: what an agent has sent, the newest first, and what became of it."""
+    """`GET /agent/sent`, `agent_sent`: list what an agent has sent, the newest first, and what became of it."""
 
     agent_id: Annotated[Name, Meta(description="You; a machine's token must say so.")] | None = None
     limit: Limit = DEFAULT_LIMIT

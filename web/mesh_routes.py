@@ -65,41 +65,41 @@ class MeshRoutes:
         )
 
     async def check_in(self, request: Request) -> Answer:
-        """`POST /agent/checkin`: an agent introduces itself."""
+        """`POST /agent/checkin`: say that an agent is there, and what it is."""
         params = await _body(request, CheckIn)
         return Answer(200, await self._meeting.check_in(principal_of(request), params, session_in(request)))
 
     async def check_out(self, request: Request) -> Answer:
-        """`POST /agent/checkout`: an agent says farewell."""
+        """`POST /agent/checkout`: say that an agent leaves."""
         params = await _body(request, CheckOut)
         return Answer(200, await self._meeting.check_out(principal_of(request), params))
 
     async def roster(self, request: Request) -> Answer:
-        """`GET /agents`: who is there."""
+        """`GET /agents`: tell who is there."""
         params = from_query(ListRoster, request.raw_query)
         return Answer(200, await self._meeting.roster(principal_of(request), params, session_in(request)))
 
     async def send(self, request: Request) -> Answer:
-        """`POST /agent/send`: to one agent or to all of a machine; the first answer for a repeated key."""
+        """`POST /agent/send`: send to one agent or to all of a machine. A repeated key is answered as at first."""
         from_query(NoParameters, request.raw_query)
         params = sent_form(await request.read_body())
         sent = await self._meeting.send(principal_of(request), params, session_in(request))
         return Answer(200, sent.body, headers=(DUPLICATE,) if sent.duplicate else (), sent=sent.release)
 
     async def read(self, request: Request) -> Answer:
-        """`GET /agent/inbox`: an agent's mail. HEAD, whose answer shows nothing, marks nothing."""
+        """`GET /agent/inbox`: read an agent's mail. HEAD, whose answer shows nothing, marks nothing."""
         params = from_query(ReadMail, request.raw_query)
         if request.method == "HEAD":
             params = msgspec.structs.replace(params, peek=True)
         return Answer(200, await self._meeting.read(principal_of(request), params, session_in(request)))
 
     async def ack(self, request: Request) -> Answer:
-        """`POST /agent/ack`: what an agent has handled."""
+        """`POST /agent/ack`: acknowledge what an agent has handled."""
         params = await _body(request, AckMail)
         return Answer(200, await self._meeting.ack(principal_of(request), params, session_in(request)))
 
     async def sent(self, request: Request) -> Answer:
-        """`GET /agent/sent`: what an agent has sent."""
+        """`GET /agent/sent`: list what an agent has sent."""
         params = from_query(ListSent, request.raw_query)
         return Answer(200, await self._meeting.sent(principal_of(request), params, session_in(request)))
 

@@ -66,8 +66,8 @@ Verified = Annotated[bool, Meta(description="Only those whose signature was righ
 
 
 class ListInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/inboxes`: slugs strictly after `after_slug`, ascending. Without `limit`, a token for named inboxes gets
-    them all, any other one 100.
+    """`GET /v1/inboxes`: those after `after_slug` are listed, by their slugs. Without `limit`, a token for named
+    inboxes gets them all, any other one 100.
     """
 
     limit: Limit | None = None
@@ -75,9 +75,8 @@ class ListInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class QueryMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/inboxes/{slug}/messages`, `query_messages`: forward from `after`, or backward from `before` or
-    from the
-    newest. `since` <= received_at < `until`.
+    """`GET /v1/inboxes/{slug}/messages`, `query_messages`: it goes forward from `after`, or backward from `before` or
+    from the newest, and has what was received from `since` on and before `until`.
     """
 
     inbox: Inbox
@@ -117,8 +116,8 @@ class QueryMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class WaitForMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/inboxes/{slug}/wait`, `wait_for_messages`: forward from `after` as soon as there is something, or else
-    after `timeout_seconds`; 0 looks once.
+    """`GET /v1/inboxes/{slug}/wait`, `wait_for_messages`: it goes forward from `after`, and comes empty after
+    `timeout_seconds`; 0 looks once.
     """
 
     inbox: Inbox
@@ -144,8 +143,8 @@ class WaitForMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class StreamMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/inboxes/{slug}/stream`: from `after`, else from now. The header `Last-Event-ID` wins over `after` and
-    `epoch`.
+    """`GET /v1/inboxes/{slug}/stream`: it begins after `after`, else now. The header `Last-Event-ID` wins over
+    `after` and `epoch`.
     """
 
     inbox: Inbox
@@ -156,7 +155,7 @@ class StreamMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class StreamInboxes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/stream`: several inboxes in one stream; `after` is the cursor in each of them."""
+    """`GET /v1/stream`: `after` is the cursor in each of them."""
 
     inboxes: Annotated[tuple[Inbox, ...], Meta(min_length=1, max_length=MAX_STREAM_INBOXES)]
     after: Cursor | None = None
@@ -185,7 +184,7 @@ class EraseMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ListTokens(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/tokens`: ids strictly after `after`, ascending."""
+    """`GET /v1/tokens`: those whose ids come after `after` are listed, in the order of these."""
 
     limit: Limit = MAX_LIMIT
     after: Annotated[str, Meta(max_length=64)] = ""

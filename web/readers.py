@@ -49,7 +49,7 @@ class ReaderRoutes:
         return (Route("GET", "/v1/inboxes/{slug}/readers", self.show, about),)
 
     async def show(self, request: Request) -> Answer:
-        """`GET /v1/inboxes/{slug}/readers`: an agent that has read nothing yet stands at 0."""
+        """`GET /v1/inboxes/{slug}/readers`: tell how far each agent has read. Who has read nothing yet stands at 0."""
         require_admin(request)
         inbox = await self._service.find(request.params["slug"])
         if inbox is None:

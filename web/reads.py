@@ -49,24 +49,24 @@ class Reads:
         )
 
     async def list_inboxes(self, request: Request) -> Answer:
-        """`GET /v1/inboxes`: all that a token for named inboxes reads; of an all-inboxes token 100 at a time."""
+        """`GET /v1/inboxes`: list the inboxes that the token reads."""
         params = from_query(ListInboxes, request.raw_query)
         page = await self._reading.list_inboxes(principal_of(request), params.limit, params.after_slug)
         return Answer(200, msgspec.json.encode(page))
 
     async def query_messages(self, request: Request) -> Answer:
-        """`GET …/messages`: one page, forward or backward."""
+        """`GET …/messages`: read a page of messages."""
         caller, inbox = await self._readable(request)
         params = from_query(QueryMessages, request.raw_query, {"inbox": inbox.slug})
         return Answer(200, await self._reading.query(caller, inbox, params))
 
     async def get_message(self, request: Request) -> Answer:
-        """`GET …/messages/{seq}`: one message, whole."""
+        """`GET …/messages/{seq}`: read one message, whole."""
         caller, inbox = await self._readable(request)
         return Answer(200, await self._reading.whole(caller, inbox, _one_message(request, inbox)))
 
     async def get_raw(self, request: Request) -> Answer | StreamedAnswer:
-        """`GET …/messages/{seq}/raw`: the received bytes."""
+        """`GET …/messages/{seq}/raw`: read the bytes as they were received."""
         caller, inbox = await self._readable(request)
         _, row = await self._reading.stored(caller, inbox, _one_message(request, inbox))
         return raw.answer(self._reading.service, request, inbox.slug, row)

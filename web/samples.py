@@ -113,7 +113,7 @@ class Samples:
         return (Route("POST", "/v1/inboxes/{slug}:sample", self.send, about),)
 
     async def send(self, request: Request) -> Answer:
-        """`POST /v1/inboxes/{slug}:sample`: 200 with the place of the message that was signed and stored."""
+        """`POST /v1/inboxes/{slug}:sample`: sign and store a message as the inbox's provider would send it."""
         require_admin(request)
         form = from_json(SendSample, await _read(request))
         inbox = await self._service.find(request.params["slug"])

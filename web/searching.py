@@ -36,7 +36,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SearchMessages(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`GET /v1/inboxes/{slug}/search`: the newest messages that have all words of `q`, before a seq."""
+    """`GET /v1/inboxes/{slug}/search`: a message is found that has all that `q` asks for, and a seq below `before`."""
 
     inbox: Inbox
     q: Annotated[
@@ -70,7 +70,7 @@ class Searching:
         return (Route("GET", "/v1/inboxes/{slug}/search", self.search_messages, about),)
 
     async def search_messages(self, request: Request) -> Answer:
-        """`GET …/search`: what was found, newest first."""
+        """`GET …/search`: find messages by their words, newest first."""
         caller = principal_of(request)
         inbox = await readable(self._service, caller, request.params["slug"])
         params = from_query(SearchMessages, request.raw_query, {"inbox": inbox.slug})

@@ -114,7 +114,7 @@ class Stats:
         return (Route("GET", "/v1/stats", self.stats, about),)
 
     async def stats(self, request: Request) -> Answer:
-        """`GET /v1/stats`: the figures of this moment."""
+        """`GET /v1/stats`: tell the figures of this moment."""
         require_admin(request)
         return Answer(200, msgspec.json.encode(self._figures()))
 

@@ -67,14 +67,14 @@ class Streams:
         )
 
     async def stream_inbox(self, request: Request) -> StreamedAnswer:
-        """`GET …/stream`: the messages of an inbox, as they come."""
+        """`GET …/stream`: follow the messages of an inbox as they come."""
         caller = principal_of(request)
         inbox = await readable(self._service, caller, request.params["slug"])
         params = from_query(StreamMessages, request.raw_query, {"inbox": inbox.slug})
         return await self._answer(request, caller, (inbox,), params, _resumed(request, inbox))
 
     async def stream_own(self, request: Request) -> StreamedAnswer:
-        """`GET /v1/inbox:stream`: what is delivered to the caller's agent, as it comes."""
+        """`GET /v1/inbox:stream`: follow what is delivered to the caller's agent as it comes."""
         caller = principal_of(request)
         agent = calling_agent(self._service, caller)
         params = from_query(StreamInbox, request.raw_query)
@@ -82,7 +82,7 @@ class Streams:
         return await self._answer(request, caller, (inbox,), params, _resumed(request, inbox))
 
     async def stream_inboxes(self, request: Request) -> StreamedAnswer:
-        """`GET /v1/stream`: the messages of several inboxes, as they come."""
+        """`GET /v1/stream`: follow the messages of several inboxes as they come."""
         caller = principal_of(request)
         params = from_query(StreamInboxes, request.raw_query)
         slugs = dict.fromkeys(params.inboxes)

@@ -50,7 +50,7 @@ def create(
         raise Failure("inboxes are what the token may read: --no-token takes none.", EXIT_USAGE)
     body: dict[str, Any] = {"agent_id": agent_id} | ({} if machine is None else {"machine": machine})
     if not no_token:
-        body |= {"issue_token": True} | ({} if scope is None else {"inboxes": scope})
+        body |= {"issue_token": True} | ({} if scope is None else {"inboxes": scope})  # a flag, no token # nosec B105
     with remote.api() as api:
         answer = api.json("POST", ROUTE, body=body)
     if remote.as_json:

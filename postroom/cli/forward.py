@@ -58,8 +58,8 @@ def forward_command(
 
     Method, path, query, headers and body are the original bytes. Left out: headers of the first connection,
     Host and Content-Length (made anew), and those that were redacted, which are named. Without --after only
-    new messages are sent. Redirects are failures and not followed. What fails is not sent again; --after SEQ
-    does that.
+    new messages are sent. Redirects are failures and not followed, and so is a path that would lead out of
+    the path of URL. What fails is not sent again; --after SEQ does that.
     """
     if only is not None and (once or types or after is not None):
         raise Failure("--only sends one message: --after, --once and --type do not go with it.", EXIT_USAGE)

@@ -20,7 +20,7 @@ _MANY = 5
 
 _CLIENT = {
     "URL": "The server that the client commands call, http://127.0.0.1:8025 when it is not set.",
-    "TOKEN": "The token to call it with.",
+    "TOKEN": "The token to call it with.",  # what an argument is, no token # nosec B105
     "AGENT": "Whose mail is meant, for a token that is not one agent's own.",
     "SESSION": "Which session of an agent a command belongs to.",
 }

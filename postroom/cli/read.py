@@ -143,7 +143,8 @@ def _write_file(output: Path, pieces: Iterator[bytes]) -> None:
     """Write all of it or leave no file: a body that was cut off must not look like a whole one."""
     partial = output.with_name(output.name + ".partial")
     try:
-        with partial.open("wb") as out:
+        partial.unlink(missing_ok=True)
+        with partial.open("xb") as out:  # never through a link that somebody else has put there
             _copy(pieces, out)
         shutil.move(partial, output)
     finally:

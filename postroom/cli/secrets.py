@@ -45,7 +45,7 @@ def read_secret(
             raise Failure(f"the environment variable {secret_env} is not set.", EXIT_USAGE)
     elif secret_file is not None:
         try:
-            from_stdin = secret_file == "-"  # noqa: S105 - a file name, not a password
+            from_stdin = secret_file == "-"  # noqa: S105 - a file name, not a password # nosec B105
             data = sys.stdin.buffer.read() if from_stdin else Path(secret_file).read_bytes()
             secret = data.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError:
@@ -54,6 +54,6 @@ def read_secret(
         if not sys.stdin.isatty():
             raise Failure("give the secret with --secret-env or --secret-file.", EXIT_USAGE)
         secret = click.prompt("Secret", hide_input=True, err=True)
-    if secret == "":
+    if secret == "":  # whether there is none # nosec B105
         raise Failure("the secret is empty.", EXIT_USAGE)
     return secret

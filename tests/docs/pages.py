@@ -9,7 +9,11 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
 
+CODE_INDENT = 4
+"""Spaces that make a line code."""
+
 _FENCE = re.compile(r"^(?:<!-- ([^>\n]*) -->\n)?```([\w{}-]*)\n(.*?)^```$", re.M | re.S)
+_ITEM = re.compile(r"(?:[-*+]|\d+[.)]) +")
 _LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.M)
 
@@ -34,6 +38,33 @@ def fences(page: Path) -> Iterator[Fence]:
     text = page.read_text()
     for found in _FENCE.finditer(text):
         yield Fence(page, text.count("\n", 0, found.start()) + 1, found[1] or "", found[2], found[3])
+
+
+def indented(page: Path) -> Iterator[tuple[int, str]]:
+    """Give line number and text of the code blocks that are made by indentation, by their first lines.
+
+    A line that goes on with an item of a list is no code; it stands no deeper than the item's own text.
+    """
+    depth, before = 0, ""
+    for number, line in enumerate(_FENCE.sub(_blank, page.read_text()).splitlines(), 1):
+        text = line.lstrip(" ")
+        indent = len(line) - len(text)
+        if not text:
+            before = ""
+            continue
+        item = _ITEM.match(text)
+        if indent >= depth + CODE_INDENT and not before:
+            yield number, line
+            continue
+        if item is not None:
+            depth = indent + len(item[0])
+        elif indent < depth and not before:
+            depth = 0
+        before = line
+
+
+def _blank(fence: re.Match[str]) -> str:
+    return "\n" * fence[0].count("\n")
 
 
 def prose(page: Path) -> str:

@@ -10,18 +10,22 @@ import pytest
 from postroom.cli.commands import program
 from tests.docs.pages import PAGES, fences, prose
 
-_MENTIONED = re.compile(r"`(postroom (?!→)[^`\n]+)`|^ {4}(?:[A-Z_]+=\S+ )*(postroom [^\n]+)$", re.M)
+_MENTIONED = re.compile(r"`(postroom (?!→)[^`\n]+)`")
+_TYPED = re.compile(r"^(?:[$>] )?(?:[A-Z_]+=(?:\$\([^)]*\)|\S+) )*(postroom .*)$", re.M)
+USAGE = "usage"
+"""The mark of a block of nothing but commands, as they may be written."""
+
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _ENDS = re.compile(r" (?:--|\|(?! --)|\|\||>|<|&|&&|#) .*|;.*")
 """Where another program's words begin."""
 
 
 def mentioned(page: Path) -> Iterator[str]:
-    for span, line in _MENTIONED.findall(prose(page)):
-        yield span or line
+    yield from _MENTIONED.findall(prose(page))
     for fence in fences(page):
-        for line in re.findall(r"^(?:[$>] )?(postroom .*)$", fence.text, re.M):
-            yield line
+        if fence.mark == USAGE:
+            assert all(line.startswith("postroom ") for line in fence.text.splitlines()), fence.place
+        yield from _TYPED.findall(fence.text)
 
 
 def meant(words: list[str]) -> tuple[click.Command, list[str]]:

@@ -24,6 +24,9 @@ COMMAND_SECONDS = 30.0
 IDLE_LOG_SECONDS = 10.0
 """For the server to fold its log in; it does so after one quiet second."""
 
+RESUME_SECONDS = 10.0
+"""For ingest to go on once there is room; the server looks once a second."""
+
 KEEPER = 'mount -t tmpfs -o size="$1" none "$2" && echo mounted && exec cat'
 """Mounts, says so, and keeps the namespace for as long as its standard input is open."""
 
@@ -216,4 +219,23 @@ def test_what_does_not_grow_succeeds_on_a_full_disk_at_the_first_try(disk: Small
         assert ready(api) == "full"
         disk.tidy()
         api.send(slugs[0])
+    assert server.exit_code == 0
+
+
+def test_what_retention_frees_lets_ingest_resume_without_a_restart(disk: SmallDisk) -> None:
+    with Server(disk) as server, Api(server.url, server.token) as api:
+        disk.fill(leave=12 * MIB)
+        slug = api.inbox()
+        stored = 0
+        while (answer := api.post(slug, bytes(50_000))).status_code == 200:
+            stored += 1
+        assert (answer.status_code, answer.json()["error"]["code"]) == (507, "insufficient_storage")
+        assert (stored > 20, ready(api), api.messages(slug)["latest_seq"]) == (True, "full", stored)
+        api.ok("PATCH", f"/inboxes/{slug}", {"retention": {"max_messages": 10}})
+        bound = time.monotonic() + RESUME_SECONDS
+        while ready(api) != "open":
+            assert time.monotonic() < bound
+        assert [api.send(slug, bytes(50_000)) for _ in range(20)] == list(range(stored + 1, stored + 21))
+        oldest = api.messages(slug, after=0)["messages"][0]["seq"]
+        assert oldest == stored + 11
     assert server.exit_code == 0

@@ -154,6 +154,8 @@ def test_a_port_of_their_own_has_them_without_a_token_and_has_nothing_else(
         refused = client.post(url, content=b"{}")
         assert error_of(refused)[:2] == (405, "method_not_allowed")
         assert refused.headers["allow"] == "GET, HEAD"
+        ids = {one.headers["postroom-request-id"] for one in (answer, head, refused)}
+        assert len(ids) == 3
 
 
 def test_a_server_whose_metrics_are_scraped_ends_in_order(tmp_path: Path) -> None:

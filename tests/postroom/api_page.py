@@ -28,6 +28,7 @@ FILE = ROOT / "web" / "openapi" / "page.json"
 _URL = re.compile(r"\$POSTROOM_URL(/[^?]*)")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _HEAD = re.compile(r"HTTP/1\.1 (\d{3})\n(?:[a-z-]+: .*\n)+\n")
+_KEPT = re.compile(r"(\w+)=\$\((curl .*)\)", re.S)
 _TAKE_A_VALUE = {"-H", "-A", "-o", "-m", "-r", "-w", "-X", "-d"}
 _BESIDE_CURL = {"|", "&", "-o"}
 """Words after which what is printed is not the answer."""
@@ -53,11 +54,18 @@ class Call(msgspec.Struct, frozen=True):
 
 
 def calls(page: str) -> Iterator[Call]:
-    """Give the calls that the page makes, by `curl` or its own `status`."""
+    """Give the calls that the page makes, by `curl` or its own `status`; also those whose answer is kept in a variable
+    and then printed.
+    """
     for block in BLOCK.findall(page):
+        kept: dict[str, str] = {}
         for command, output in commands_of(block[1]):
-            if command.startswith(("curl ", "status ")):
-                yield from _call(command, output)
+            keeping = _KEPT.fullmatch(command)
+            if keeping is not None:
+                kept[f'echo "${keeping[1]}"'] = keeping[2]
+            called = kept.pop(command, command)
+            if called.startswith(("curl ", "status ")):
+                yield from _call(called, output)
 
 
 def _call(command: str, output: str) -> Iterator[Call]:

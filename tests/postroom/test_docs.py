@@ -9,6 +9,7 @@ import pytest
 
 from postroom.cli import program as exits
 from postroom.cli.commands import program
+from postroom.config import load
 from postroom.parsing import readable
 from postroom.settings import SETTINGS
 
@@ -57,3 +58,11 @@ def test_the_page_lists_every_exit_code() -> None:
     }
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE.read_text(), re.M)}
     assert listed == codes | {0}
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_the_settings_that_a_page_shows_are_taken(page: Path, tmp_path: Path) -> None:
+    for block in re.findall(r"<!-- settings -->\n```toml\n(.*?)```", page.read_text(), re.S):
+        file = tmp_path / "postroom.toml"
+        file.write_text(block)
+        load(file=file)

@@ -3,6 +3,8 @@ the document's schemas have it. And `docs/openapi.md` tells of the document.
 """
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,10 @@ from tests.postroom.api_page import FILE, Call, api_page, calls, operation_of, w
 from tests.postroom.fronts import front
 from tests.postroom.serverproc import ServerProcess
 from tests.postroom.test_api_docs import anchor
-from tests.postroom.tour import OPENAPI, api_text, as_printed, by_kind, differences
+from tests.postroom.tour import OPENAPI, ROOT, api_text, as_printed, by_kind, differences
 from web.front import Front
+
+PROCESS_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +64,14 @@ def test_a_call_of_the_page_is_understood() -> None:
         '$ curl -si $POSTROOM_URL/v1/me -H "$AUTH" \\\n>   -d \'{"a": 1}\'\n'
         'HTTP/1.1 201\ncache-control: no-store\n\n{"b": 2}\n'
         "$ status -X DELETE $POSTROOM_URL/v1/inboxes/a?x=1\n204\n"
-        "$ curl -s $POSTROOM_URL/v1/me | grep -o x\nx\n$ other\n```\n"
+        "$ curl -s $POSTROOM_URL/v1/me | grep -o x\nx\n$ other\n"
+        '$ A=$(curl -s $POSTROOM_URL/v1/a -d \'{}\')\n$ echo "$A"\n{"c": 3}\n```\n'
     )
     assert [(c.method, c.path, c.sent, c.answered, c.status) for c in calls(page)] == [
         ("POST", "/v1/me", {"a": 1}, {"b": 2}, 201),
         ("DELETE", "/v1/inboxes/a", None, None, 204),
         ("GET", "/v1/me", None, None, None),
+        ("POST", "/v1/a", {}, {"c": 3}, None),
     ]
 
 
@@ -79,6 +85,15 @@ def test_the_examples_of_the_page_about_the_document_print_what_it_says(tmp_path
     with ServerProcess(tmp_path / "data") as server:
         for command, said, real in differences(OPENAPI, as_printed, server):
             assert said == real, command
+
+
+def test_a_checkout_writes_the_document_as_the_page_says(application: Front, tmp_path: Path) -> None:
+    [line] = re.findall(r"<!-- checkout -->\n```sh\n(.*)\n```", OPENAPI.read_text())
+    python, *words, file = line.split()
+    assert python == ".venv/bin/python"
+    words = [sys.executable, *words, str(tmp_path / file)]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True, timeout=PROCESS_SECONDS)
+    assert (tmp_path / file).read_bytes() == application.document.encoded
 
 
 def test_the_links_of_that_page_lead_somewhere() -> None:

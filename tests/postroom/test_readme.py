@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from tests.postroom.serverproc import ServerProcess
-from tests.postroom.tour import BLOCK, PAGES, README, as_printed, commands_of, differences
+from tests.postroom.tour import BLOCK, PAGES, README, ROOT, as_printed, commands_of, differences
 
-FIRST_SCREEN_LINES = 24
+FIRST_SCREEN_LINES = 26
 
 
 def test_the_tour_prints_what_the_page_says(tmp_path: Path) -> None:
@@ -34,7 +34,12 @@ def test_no_inbox_is_created_in_two_sessions() -> None:
 
 def test_the_first_screen_has_exactly_two_commands() -> None:
     first_screen = "\n".join(README.read_text().splitlines()[:FIRST_SCREEN_LINES])
-    assert re.findall(r"^    (\S.*?) +#", first_screen, re.M) == ["make run", "make test"]
+    [block] = re.findall(r"<!-- make -->\n```sh\n(.*?)```", first_screen, re.S)
+    targets = re.findall(r"^make (\S+) +# ", block, re.M)
+    assert targets == ["run", "test"]
+    assert len(block.splitlines()) == len(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.M)
 
 
 def test_the_pages_that_the_readme_links_exist() -> None:

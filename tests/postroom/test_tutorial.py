@@ -1,14 +1,17 @@
 """`docs/tutorial.md` works as printed, in its three terminals, and begins with what `make run` does."""
 
+import re
 from pathlib import Path
 
+import pytest
+
 from tests.postroom.serverproc import ServerProcess
-from tests.postroom.shells import Step, commands_of, play
+from tests.postroom.shells import Block, Step, commands_of, play
 from tests.postroom.tour import (
+    DOCS,
     ROOT,
     SERVER,
     TUTORIAL,
-    Block,
     CheckoutServer,
     as_printed,
     blocks_of,
@@ -27,6 +30,14 @@ def test_the_server_is_started_as_make_starts_it() -> None:
     assert [step.command for step in started.steps] == ["make run"]
     assert "\trun: $(VENV)/run.stamp" in "\t" + (ROOT / "Makefile").read_text().replace("\n", "\n\t")
     assert "@exec $(BIN)/postroom serve $(ARGS)\n" in (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize("page", [TUTORIAL, DOCS / "api.md"], ids=lambda page: page.name)
+def test_what_is_pasted_from_the_server_s_terminal_was_printed_there(page: Path) -> None:
+    [started] = [block for block in blocks_of(TUTORIAL.read_text()) if block.terminal == SERVER]
+    [pasted] = re.findall(r"<!-- printed -->\n```sh\n(.*?)```", page.read_text(), re.S)
+    printed = [line.strip() for step in started.steps for line in step.output.splitlines()]
+    assert set(pasted.splitlines()) <= set(printed)
 
 
 def test_a_command_in_another_terminal_goes_on_while_the_first_one_works(tmp_path: Path) -> None:

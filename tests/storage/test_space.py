@@ -37,6 +37,9 @@ def test_the_reserve_is_made_at_the_start_for_its_owner_alone(rig: Rig) -> None:
 
 def test_growth_is_refused_below_the_low_water_mark_and_everything_else_runs(rig: Rig) -> None:
     inbox = rig.inbox()
+    rig.seconds += 2
+    rig.upkeep.tick()
+    assert rig.health.wal_bytes == 0, "the log has no room to give"
     rig.disk.capacity = rig.disk.used() + BATCH_ROOM_BYTES - 1
     rig.disk.done.clear()
     (refused,) = rig.batch(add(inbox, 1))

@@ -133,6 +133,24 @@ def test_an_older_database_gets_indexes_where_search_was_on_already(file: Path) 
     assert findings(file) == ()
 
 
+def test_indexes_whose_words_were_taken_in_the_old_way_are_made_anew(file: Path) -> None:
+    db = apsw.Connection(str(file))
+    go_back(db, 6)
+    old = {row[0] for row in db.execute("SELECT index_id FROM search_index")}
+    db.close()
+    with open_offline(StorageOptions(data_dir=file.parent)) as store:
+        states = store.read(See(lambda snapshot: snapshot.indexes()))
+        assert [(one.inbox_id, one.indexed_seq) for one in states] == [(1, 0), (3, 0)]
+        rest = store.read(See(lambda snapshot: snapshot.unindexed(1, 100, 100, 1_000)))
+        assert rest is not None
+        assert [row.seq for row in rest.rows] == [3, 4, 6, 7, 8, 9, 10]
+    db = apsw.Connection(str(file))
+    dropped = {row[0] for row in db.execute("SELECT index_id FROM search_index WHERE inbox_id IS NULL")}
+    assert dropped == old, "to be swept"
+    db.close()
+    assert findings(file) == ()
+
+
 def test_a_database_from_before_search_is_checked_without_it(file: Path) -> None:
     spoil(file, "DELETE FROM search_index WHERE index_id = 2")
     db = apsw.Connection(str(file))

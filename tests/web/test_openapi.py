@@ -27,6 +27,39 @@ OF_THE_PAGE = "/ui"
 
 OF_THE_CODE = re.compile(r"\bRaises\b|`(?:web|actors|storage|postroom)[./]|\((?:surface|study)|\bmsgspec\b")
 
+VERBS = (
+    *(
+        "Acknowledge",
+        "Answer",
+        "Begin",
+        "Change",
+        "Delete",
+        "Describe",
+        "Drop",
+        "Erase",
+        "Fetch",
+        "Find",
+        "Follow",
+    ),
+    *(
+        "Give",
+        "Issue",
+        "List",
+        "Make",
+        "Place",
+        "Publish",
+        "Pull",
+        "Read",
+        "Remove",
+        "Revoke",
+        "Say",
+        "See",
+        "Send",
+    ),
+    *("Set", "Show", "Sign", "Tell"),
+)
+"""With which descriptions begin, so that none of them is half a sentence."""
+
 
 @pytest.fixture(scope="module")
 def application() -> Front:
@@ -103,6 +136,14 @@ def test_every_operation_has_a_name_of_its_own_and_words(contract: Contract) -> 
         assert operation["summary"], key
         assert operation["description"], key
         assert set(operation["tags"]) <= groups, key
+
+
+def test_a_description_begins_with_what_the_call_does(contract: Contract) -> None:
+    for key, operation in operations(contract):
+        words = operation["description"]
+        assert words.partition(" ")[0].rstrip(",") in VERBS, (key, words)
+        for sentence in re.split(r"(?<=[.]) ", words):
+            assert len(sentence.split()) > 2, (key, words)
 
 
 def test_every_parameter_and_every_member_of_a_body_is_told_of(contract: Contract) -> None:
@@ -199,3 +240,22 @@ def test_what_is_in_the_path_need_not_be_in_the_body(contract: Contract) -> None
 )
 def test_a_docstring_becomes_sentences_for_the_caller(docstring: str | None, words: str) -> None:
     assert prose(docstring) == words
+
+
+def test_every_body_and_every_answer_of_json_is_shown(contract: Contract) -> None:
+    """The examples themselves are judged above."""
+    bare = []
+    for key, operation in operations(contract):
+        sent = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        if sent is not None and "example" not in sent:
+            bare.append(f"the body of {key}")
+        for status in operation["responses"]:
+            media = contract.answer(key, status).get("content", {}).get("application/json", {})
+            if status.startswith("2") and "schema" in media and "example" not in media:
+                bare.append(f"{status} of {key}")
+    assert bare == []
+
+
+def test_every_media_type_of_an_answer_is_named(contract: Contract) -> None:
+    content = contract.answer("GET /metrics", 200)["content"]
+    assert set(content) == {"text/plain", "application/openmetrics-text"}

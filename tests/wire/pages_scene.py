@@ -1,7 +1,7 @@
 """What the tests of the web page begin with: a server without sockets, and browsers that are only their cookie."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ LIMIT_SECONDS = 600
 ORIGIN = ("Origin", "http://test")
 NAVIGATING = ("Accept", "text/html")
 FORM = ("Content-Type", "application/x-www-form-urlencoded")
+
+SURE = {"sure": "yes"}
+"""What a form has when it was asked whether it is meant, and it was."""
 
 _TOKEN = re.compile(rb'name="form_token" value="([^"]+)"')
 
@@ -36,8 +39,15 @@ class Browser:
 
     async def post(self, path: str, fields: Mapping[str, str], *headers: tuple[str, str]) -> Reply:
         """Send a form, with the token of the page that was looked at last."""
-        sent = {"form_token": self.form_token, **fields}
-        body = urlencode({name: value for name, value in sent.items() if value}).encode()
+        return await self.post_all(path, [(name, value) for name, value in fields.items() if value], *headers)
+
+    async def post_all(
+        self, path: str, fields: Sequence[tuple[str, str]], *headers: tuple[str, str]
+    ) -> Reply:
+        """Send a form in which fields may be there several times."""
+        shown = dict(fields).get("form_token", self.form_token)
+        own = [("form_token", shown), *(pair for pair in fields if pair[0] != "form_token")]
+        body = urlencode([pair for pair in own if pair[1]]).encode()
         return await self._ask("POST", path, [NAVIGATING, FORM, *(headers or (ORIGIN,))], body)
 
     async def sign_in(self, token: str, *headers: tuple[str, str]) -> Reply:

@@ -118,6 +118,24 @@ async def test_what_was_sent_is_found_as_a_page_shows_it(
         assert await at.found("nothing-of-the-kind") == []
 
 
+async def test_a_body_in_another_character_set_is_found(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with searcher(tmp_path) as at:
+        for text, charset in (
+            ("Crème brûlée", "iso-8859-1"),
+            ("Łódź", "windows-1250"),
+            ("請求書", "shift_jis"),
+        ):
+            async with at.served.connect() as client:
+                kind = ("Content-Type", f"text/plain; charset={charset}")
+                assert (await client.request("POST", "/in/demo", [kind], text.encode(charset))).status == 200
+        await pass_time(INDEXED_SECONDS)
+        assert await at.found("creme brulee") == [1]
+        assert await at.found("lodz") == await at.found("Łódź") == [2]
+        assert await at.found("請求") == [3]
+
+
 async def test_pages_go_down_to_the_oldest(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     async with searcher(tmp_path) as at:
         await at.send(*(["all", "odd"] if n % 2 else ["all"] for n in range(1, 31)))

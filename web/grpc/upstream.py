@@ -12,6 +12,7 @@ and `test_grpc_serving.py`, and `tests/live/test_grpc.py` for the log.
 | a message may have 4 GiB, and is collected in memory | `MAX_MESSAGE_BYTES` |
 | h2 collects a frame of up to 16 MiB before it finds it too large | `MAX_COLLECTED_BYTES` |
 | an empty DATA frame counts as the end of the request | left out |
+| nothing bounds frames that lead nowhere: calls that are reset at once, PING, SETTINGS, PRIORITY | `frames.MAX_OWED` |
 | nothing bounds how long a request may take to arrive, or an answer to be taken | `BoundStream.until` |
 | answers to PING are buffered without end for a client that does not read | who does not read is not read from |
 | a stream that is reset before its task has begun is never released | `calls.CallHandler` does it |
@@ -38,7 +39,6 @@ from grpclib.config import Configuration
 from grpclib.server import Stream
 from grpclib.utils import Wrapper
 from h2.config import H2Configuration
-from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import DataReceived, Event
 from h2.exceptions import FrameTooLargeError, ProtocolError
@@ -46,6 +46,7 @@ from h2.settings import SettingCodes, Settings
 from hyperframe.frame import GoAwayFrame
 
 from web.errors import ApiError
+from web.grpc.frames import OwingConnection
 from web.options import WebOptions
 
 with warnings.catch_warnings():
@@ -116,6 +117,8 @@ class BoundStream(protocol.Stream):
         """Send headers or trailers."""
         with self._under_way(self.connection.options.stalled_reader_seconds, sending=True):
             await super().send_headers(headers, end_stream)
+        if end_stream:  # it is answered
+            self.connection.pay()
 
     async def send_data(self, data: bytes, end_stream: bool = False) -> None:
         """Send a message, in pieces that are watched one by one."""
@@ -123,6 +126,7 @@ class BoundStream(protocol.Stream):
             end = start + SEND_PIECE_BYTES
             with self._under_way(self.connection.options.stalled_reader_seconds, sending=True):
                 await super().send_data(data[start:end], end_stream and end >= len(data))
+            self.connection.pay()
 
     @contextmanager
     def _under_way(self, seconds: float, *, sending: bool = False) -> Iterator[None]:
@@ -162,9 +166,12 @@ def bound(stream: Stream[Any, Any]) -> BoundStream:
 class BoundConnection(protocol.Connection):
     """grpclib's connection, which makes our streams."""
 
-    def __init__(self, connection: H2Connection, transport: asyncio.Transport, options: WebOptions) -> None:
+    def __init__(
+        self, connection: OwingConnection, transport: asyncio.Transport, options: WebOptions
+    ) -> None:
         super().__init__(connection, transport, config=CONFIGURATION.__for_server__())
         self.options = options
+        self.pay = connection.pay
 
     def create_stream(self, *, stream_id: int | None = None, wrapper: Wrapper | None = None) -> BoundStream:
         """Return a stream of ours."""
@@ -203,7 +210,7 @@ class Link(protocol.H2Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin: as grpclib's, with windows that are as small as HTTP/2 has them, because requests are."""
         self._transport = cast(asyncio.Transport, transport)
-        self.state = state = H2Connection(config=H2_CONFIGURATION)
+        self.state = state = OwingConnection(config=H2_CONFIGURATION)
         limits = {
             SettingCodes.MAX_CONCURRENT_STREAMS: MAX_STREAMS,
             SettingCodes.MAX_HEADER_LIST_SIZE: self._options.header_bytes,

@@ -11,10 +11,12 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
+from werkzeug.http import parse_accept_header
 
+from web import request_ids
 from web.admin import require_admin
 from web.errors import ApiError
-from web.http import Answer, Request
+from web.http import Answer, RawHeaders, Request
 from web.limits import Incoming
 from web.metrics.families import FAMILIES
 from web.metrics.sources import Sources
@@ -24,10 +26,13 @@ from web.routes import Route
 
 PATH = "/metrics"
 
-OPENMETRICS = b"application/openmetrics-text"
+OPENMETRICS = "application/openmetrics-text"
+PLAIN = "text/plain"
 
 TEXT = Media(
-    "text/plain", "In Prometheus's text format, or in that of OpenMetrics for a client that names it."
+    PLAIN,
+    "In Prometheus's text format, or in that of OpenMetrics for a client that would rather have it.",
+    others=(OPENMETRICS,),
 )
 
 
@@ -52,17 +57,33 @@ class Metrics(Collector):
         return (Route("GET", PATH, self.scrape, about),)
 
     async def scrape(self, request: Request) -> Answer:
-        """`GET /metrics`: for administrators."""
+        """`GET /metrics`: give the metrics, in a format for programs that watch servers."""
         require_admin(request)
-        return self.answer(request.header(b"accept") or b"")
+        return self.answer(_accept(request.headers))
 
     def answer(self, accept: bytes = b"") -> Answer:
-        """Return the metrics, in the OpenMetrics format for a client that names it, else in Prometheus's own."""
+        """Return the metrics, in the OpenMetrics format for a client that would rather have it, else in Prometheus's
+        own.
+        """
         # Not by prometheus-client's own choice, which repeats parts of this header in the answer's.
-        if OPENMETRICS in accept:
+        if prefers_openmetrics(accept):
             text = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]  # theirs has no types
             return Answer(200, text, openmetrics.CONTENT_TYPE_LATEST.encode())
         return Answer(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4.encode())
+
+
+def prefers_openmetrics(accept: bytes) -> bool:
+    """Whether `Accept` names the OpenMetrics format, and with no less weight than it gives plain text.
+
+    For that a wildcard is not enough: it is what says nothing of formats. Versions are passed over, since there is one
+    of each format here, which its answer names.
+    """
+    weights: dict[str, float] = {}
+    for kind, weight in parse_accept_header(accept.decode("latin-1")):
+        name = kind.partition(";")[0].strip().lower()
+        weights[name] = max(weights.get(name, 0.0), weight)
+    plain = next((weights[kind] for kind in (PLAIN, "text/*", "*/*") if kind in weights), 0.0)
+    return weights.get(OPENMETRICS, 0.0) > 0 and weights[OPENMETRICS] >= plain
 
 
 class MetricsPort:
@@ -77,8 +98,8 @@ class MetricsPort:
             await _live(scope, receive, send)
         elif scope["type"] == "http":
             headers = list(scope["headers"])
-            accept = b", ".join(value for name, value in headers if name == b"accept")
-            answer = self._answer(scope["method"], scope["raw_path"], accept)
+            request_ids.begin(headers, trusted=False)
+            answer = self._answer(scope["method"], scope["raw_path"], _accept(headers))
             await send_answer(answer, Incoming(headers, receive), send)
         else:
             raise ValueError(f"this application does not serve {scope['type']}")
@@ -91,6 +112,11 @@ class MetricsPort:
             message = "This address does not take this method."
             return ApiError("method_not_allowed", message, headers=allow).answer()
         return self._metrics.answer(accept)
+
+
+def _accept(headers: RawHeaders) -> bytes:
+    """Return the header `Accept`, which may stand on several lines."""
+    return b", ".join(value for name, value in headers if name == b"accept")
 
 
 async def _live(scope: LifespanScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

@@ -12,6 +12,7 @@ needs one line, where it is; a test finds one without.
     parameters  path, query, headers, bodies
     errors      which codes a route refuses with
     page        what `docs/api.md` says: examples, when which error comes, what parameters mean (`page.json`)
+    examples    further examples, of what that page does not show whole
     beside      the operations that are in no table of routes
     answers     successes and refusals by status
     document    all of it as one document, and the route that serves it

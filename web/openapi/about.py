@@ -18,10 +18,13 @@ Who = Literal["anybody", "token", "reader", "agent", "member", "admin"]
 
 
 class Media(msgspec.Struct, frozen=True):
-    """A body that is not JSON of ours: its media type, and in words what is in it."""
+    """A body that is not JSON of ours: its media type, and in words what is in it. `others`: media types that it may
+    have as well.
+    """
 
     media_type: str
     text: str
+    others: tuple[str, ...] = ()
 
 
 Shape = type[msgspec.Struct] | Media

@@ -65,7 +65,8 @@ def _answer(
         return {"description": _WORDS[int(status)]}
     headers = {"headers": _headers(gives)} if gives else {}
     if isinstance(shape, Media):
-        content: dict[str, Any] = {"content": {shape.media_type: {}}} if shape.media_type else {}
+        kinds = [kind for kind in (shape.media_type, *shape.others) if kind]
+        content: dict[str, Any] = {"content": {kind: {} for kind in kinds}} if kinds else {}
         return {"description": shape.text, **headers, **content}
     words = schemas.of(shape).get("description") or _WORDS[int(status)]
     told = {"description": words, **headers, "content": {"application/json": {"schema": schemas.ref(shape)}}}

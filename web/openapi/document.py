@@ -16,6 +16,7 @@ from web.http import Answer, Request
 from web.openapi.about import About, Group, Media, Shape, Who
 from web.openapi.answers import answers, responses, with_example
 from web.openapi.errors import Refused
+from web.openapi.examples import completed
 from web.openapi.operations import Operation, operation, prose
 from web.openapi.page import ApiPage, api_page
 from web.openapi.parameters import InPaths, body, parameters
@@ -38,11 +39,11 @@ GROUPS: dict[Group, str] = {
 
 WHO: dict[Who, str] = {
     "anybody": "No token is needed.",
-    "token": "For any token.",
-    "reader": "For a token that reads the inbox; to any other one it is not there.",
-    "agent": "For a token that is bound to an agent.",
-    "member": "For a token of a machine or of an agent on one, or an admin's.",
-    "admin": "For an admin's token.",
+    "token": "Any token may call it.",  # a sentence of the document # nosec B105
+    "reader": "It takes a token that reads the inbox; to any other one it is not there.",
+    "agent": "It takes a token that is bound to an agent.",
+    "member": "It takes a token of a machine or of an agent on one, or an admin's.",
+    "admin": "It takes an admin's token.",
 }
 
 INTRODUCTION = (
@@ -74,7 +75,7 @@ class Document:
         self.operations = (*described, operation("GET", PATH, self.openapi, about))
 
     async def openapi(self, request: Request) -> Answer:
-        """`GET /openapi.json`: what this server can do, as OpenAPI 3.1. 304 when the document at hand is this one."""
+        """`GET /openapi.json`: describe what this server can do, as OpenAPI 3.1. Who has it already is told 304."""
         if request.method not in ("GET", "HEAD"):
             raise ApiError(
                 "method_not_allowed", "Only GET is taken here.", headers=((b"allow", b"GET, HEAD"),)
@@ -89,7 +90,7 @@ class Document:
     @cached_property
     def encoded(self) -> bytes:
         """The document as JSON."""
-        return msgspec.json.encode(document(self.operations, api_page()))
+        return msgspec.json.encode(document(self.operations, completed(api_page())))
 
     @cached_property
     def etag(self) -> bytes:

@@ -58,7 +58,7 @@ class AppTasks(TaskGroup):
         """Start a request's handler and return what takes the messages for it."""
         arrivals = Arrivals(config.max_app_queue_size)
         nursery = self._nursery
-        assert nursery is not None  # noqa: S101 - the connection is inside its context
+        assert nursery is not None  # noqa: S101 - the connection is inside its context # nosec B101
         nursery.start_soon(
             _handle, app, config, scope, arrivals.receive, send, trio.to_thread.run_sync, trio.from_thread.run
         )

@@ -107,7 +107,12 @@ def check_verifier(name: str, options: Mapping[str, Any]) -> None:
     scheme(name).check(options)
 
 
-def check_secret(name: str, options: Mapping[str, Any], value: bytes, secret_name: str = "") -> None:
+def check_secret(
+    name: str,
+    options: Mapping[str, Any],
+    value: bytes,
+    secret_name: str = "",  # the name of a secret, not a secret # nosec B107
+) -> None:
     """Raise `ApiError` `invalid_argument` (field `value`) when this verifier cannot use such a secret. One that belongs
     to a handshake may be anything.
     """

@@ -15,7 +15,7 @@ from web.verify.template import BadTemplate, Sources
 S = TypeVar("S", bound=msgspec.Struct)
 OPTIONS_FIELD = "verifier_options"
 
-VERIFY_TOKEN = "verify_token"  # noqa: S105 - the name of a secret
+VERIFY_TOKEN = "verify_token"  # noqa: S105 - the name of a secret # nosec B105
 """A secret of this name belongs to a handshake (meta, websub) and never verifies a message."""
 
 Evidence = Literal["official vector", "derived vector", "SDK", "documentation"]

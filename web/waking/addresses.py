@@ -6,8 +6,8 @@ reader could take for something else is refused instead of interpreted: other sp
 """
 
 import re
-from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 import msgspec
@@ -34,6 +34,9 @@ _NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 """A host that ends in a number is an address to most resolvers, in whatever spelling."""
 
 _BROADCAST = IPv4Address("255.255.255.255")
+
+_AT_THE_END = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+"""Where the last 32 bits are an IPv4 address that a router goes on to: NAT64, and what was meant for tunnels once."""
 
 
 class BadTarget(ValueError):
@@ -78,10 +81,13 @@ class AllowedNetworks:
         """Whether a connection to this address may be made.
 
         IPv4 in IPv6 clothing counts as the IPv4 address that it is, so `::/0` does not open it. An address that is
-        no machine's is never allowed: `0.0.0.0` and `::` (which reach this one), multicast, broadcast.
+        no machine's is never allowed: `0.0.0.0` and `::` (which reach this one), multicast, broadcast. One that leads
+        on to an IPv4 address (NAT64, 6to4, Teredo) is allowed only where that one is as well.
         """
         bare = undressed(address)
         if bare.is_unspecified or bare.is_multicast or bare == _BROADCAST:
+            return False
+        if not all(map(self.allows, _led_on_to(bare))):
             return False
         return any(bare in network for network in self._networks)
 
@@ -134,6 +140,18 @@ def undressed(address: Address) -> Address:
     """Return the IPv4 address that stands in an IPv6 one (`::ffff:192.0.2.1`), else the address itself."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return address if mapped is None else mapped
+
+
+def _led_on_to(address: Address) -> Iterator[IPv4Address]:
+    """Give the IPv4 addresses to which gateways take what is sent to this one."""
+    if not isinstance(address, IPv6Address) or address.is_loopback:
+        return
+    if address.sixtofour is not None:
+        yield address.sixtofour
+    if address.teredo is not None:
+        yield from address.teredo
+    if any(address in network for network in _AT_THE_END):
+        yield IPv4Address(int(address) & 0xFFFF_FFFF)
 
 
 def _address_in(brackets: str) -> Address:

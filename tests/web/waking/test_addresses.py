@@ -176,6 +176,16 @@ def test_an_address_is_the_one_that_it_is_whatever_its_spelling(host: str, means
         ),
         ("::/0", ["2001:db8::1", "::1"], ["::", "ff02::1", "::ffff:127.0.0.1", "127.0.0.1", "192.0.2.1"]),
         ("10.0.0.0/8,192.168.0.0/16", ["10.0.0.1", "192.168.0.1"], ["172.16.0.1", "169.254.0.1"]),
+        (  # what leads on to an IPv4 address: NAT64, 6to4, Teredo, and the form of old tunnels
+            "::/0",
+            ["64:ff9b:1::1", "2001:1::1"],
+            ["64:ff9b::10.0.0.1", "2002:a00:1::1", "2001:0:a00:1::1", "2001::f5ff:fffe", "::10.0.0.1"],
+        ),
+        (
+            "::/0,10.0.0.0/8",
+            ["64:ff9b::10.0.0.1", "2002:a00:1::1", "::10.0.0.1", "::1"],
+            ["64:ff9b::11.0.0.1", "2002:b00:1::1", "2001:0:a00:1::1", "64:ff9b::", "64:ff9b::224.0.0.1"],
+        ),
     ],
 )
 def test_networks_contain_what_they_say_and_never_what_is_no_machine(
