@@ -36,8 +36,7 @@ what the others had written. For the same reason it does not keep that error whe
 """
 
 import time
-from collections.abc import Callable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import apsw
@@ -54,7 +53,7 @@ from storage.errors import (
     StorageFull,
     UnitFailed,
 )
-from storage.fusing import Fused, NotFused, needs_of
+from storage.fusing import Fused, Needs, NotFused, needs_of
 from storage.sql import TransactionLost
 from storage.upkeep import Upkeep
 
@@ -209,21 +208,19 @@ class Writer:
         Raises `_Lost`.
         """
         count = 0
-        for fusible, neighbours in groupby(jobs, lambda job: fuse and needs_of(job.work) is not None):
-            # Neighbours that can be fused are one step: two hundred of them take less than the time of a transaction.
-            for step in [list(neighbours)] if fusible else ([job] for job in neighbours):
-                if count and self._monotonic() >= deadline:
-                    return count
-                count += len(step)
-                waiting = [job for job in step if not job.cancelled]
-                for job in step:
-                    if job.cancelled:
-                        job.drop()
-                for job in self._run_fused(waiting) if fusible else waiting:
-                    self._run_unit(job)
+        for step, needs in _steps(jobs, fuse=fuse):
+            if count and self._monotonic() >= deadline:
+                break
+            count += len(step)
+            waiting = [job for job in step if not job.cancelled]
+            for job in step:
+                if job.cancelled:
+                    job.drop()
+            for job in self._run_fused(waiting, needs) if needs else waiting:
+                self._run_unit(job)
         return count
 
-    def _run_fused(self, jobs: list[Job]) -> list[Job]:
+    def _run_fused(self, jobs: list[Job], needs: list[Needs]) -> list[Job]:
         """Run units as one; return those that have to be run by themselves: of these nothing is left.
 
         Raises `_Lost`.
@@ -232,7 +229,6 @@ class Writer:
         alone: list[Job] = []
         try:
             tx.start_unit()
-            needs = [needs for job in jobs if (needs := needs_of(job.work)) is not None]
             fused = Fused(tx.sql, needs, tx.last_mid, tx.now())
             for job in jobs:
                 try:
@@ -310,6 +306,27 @@ class Writer:
                 self._upkeep.db.execute("ROLLBACK")
         except apsw.Error:
             self._upkeep.abandon()  # closing rolls back; whoever comes next opens it again
+
+
+def _steps(jobs: list[Job], *, fuse: bool) -> Iterator[tuple[list[Job], list[Needs]]]:
+    """Yield the jobs in their order, each by itself and without needs, or as neighbours that can be fused with theirs.
+
+    Such neighbours are one step: two hundred of them take less than the time of a transaction.
+    """
+    together: list[Job] = []
+    needs: list[Needs] = []
+    for job in jobs:
+        wanted = needs_of(job.work) if fuse else None
+        if wanted is not None:
+            together.append(job)
+            needs.append(wanted)
+            continue
+        if together:
+            yield together, needs
+            together, needs = [], []
+        yield [job], []
+    if together:
+        yield together, needs
 
 
 def _own_error(exc: BaseException) -> BaseException:

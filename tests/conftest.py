@@ -4,11 +4,15 @@ The time of every test (set-up and tear-down included) is added up by the first 
 the sums are printed at the end and a part that exceeds its budget fails the run. See `tests/budgets.py`.
 """
 
+import logging
 import signal
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from tests.budgets import BUDGETS_SECONDS, DEFAULT_SECONDS
 
@@ -137,3 +141,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         budget = BUDGETS_SECONDS.get(part, DEFAULT_SECONDS)
         verdict = "OVER BUDGET" if part in over else "ok"
         terminalreporter.line(f"{part:<12}{spent[part]:>8.1f} s of {budget:>5.0f} s  {verdict}")
+
+
+@pytest.fixture
+def restored_logging() -> Iterator[None]:
+    """Put the process's logging back as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def nothing_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail when a line is logged: strangers must not be able to fill a disk."""
+    with capture_logs() as lines, caplog.at_level(logging.INFO):
+        yield
+    assert [line for line in lines if line["log_level"] != "debug"] == []
+    assert [record.getMessage() for record in caplog.records] == []

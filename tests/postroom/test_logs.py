@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,8 @@ import structlog
 from postroom.logs import configure
 
 
-@pytest.fixture
-def restored() -> Iterator[None]:
-    """Put the process's logging back as it was."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-
-
 @pytest.mark.parametrize("log_format", ["console", "json"])
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_a_logged_exception_tells_where_it_was_and_nothing_that_was_in_its_frames(log_format: str) -> None:
     out = io.StringIO()
     configure(log_format, "info", out)
@@ -58,7 +46,7 @@ def fail(text: str) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["console", "json"])
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_a_traceback_has_types_and_places_and_nothing_of_what_an_exception_says(log_format: str) -> None:
     out, said = io.StringIO(), "-".join(("of", "somebody"))
     configure(log_format, "info", out)
@@ -76,7 +64,7 @@ def test_a_traceback_has_types_and_places_and_nothing_of_what_an_exception_says(
     assert f"{Path(__file__).name}" in text
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_a_traceback_for_people_reads_as_python_s_own() -> None:
     out = io.StringIO()
     configure("console", "info", out)
@@ -95,7 +83,7 @@ def test_a_traceback_for_people_reads_as_python_s_own() -> None:
     assert lines[-1] == "KeyError"
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_exceptions_that_led_to_each_other_in_a_circle_are_told_once() -> None:
     out = io.StringIO()
     configure("json", "info", out)

@@ -1,7 +1,6 @@
 """HTTP/2 on the gRPC port: frames that cost their sender nothing end their connection, and nobody else's."""
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -20,7 +19,6 @@ from hyperframe.frame import (
     SettingsFrame,
     WindowUpdateFrame,
 )
-from structlog.testing import capture_logs
 
 from tests.web.grpc_stack import RawClient, Stack, grpc_stack, item
 from web.grpc.frames import MAX_OWED
@@ -34,13 +32,7 @@ TOKENLESS = b"\x83\x86\x10\x05:path\x0a/a.B/Call_"
 FRAME_HEAD_BYTES = 9
 
 
-@pytest.fixture(autouse=True)
-def silent(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail when a line is logged: a flood must not be one of the log."""
-    with capture_logs() as lines, caplog.at_level(logging.INFO):
-        yield
-    assert [line for line in lines if line["log_level"] != "debug"] == []
-    assert [record.getMessage() for record in caplog.records] == []
+pytestmark = pytest.mark.usefixtures("nothing_logged")
 
 
 def reset_at_once(n: int) -> bytes:

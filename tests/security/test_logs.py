@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -25,20 +24,9 @@ HOSTILE = (
 )
 
 
-@pytest.fixture
-def restored() -> Iterator[None]:
-    """Put the process's logging back as it was."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-
-
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 @pytest.mark.parametrize("log_format", ["console", "json"])
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_an_event_is_one_line_of_printable_characters(log_format: str, text: str) -> None:
     out = io.StringIO()
     configure(log_format, "info", out)
@@ -51,7 +39,7 @@ def test_an_event_is_one_line_of_printable_characters(log_format: str, text: str
         assert json.loads(lines[0])["said"] == text
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_logging")
 def test_a_traceback_keeps_its_lines() -> None:
     out = io.StringIO()
     configure("console", "info", out)

@@ -5,8 +5,7 @@ Each test is one row of the table in `web/grpc/upstream.py`, or a limit. The cli
 
 import asyncio
 import gc
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +21,6 @@ from hyperframe.frame import (
     PingFrame,
     RstStreamFrame,
 )
-from structlog.testing import capture_logs
 
 from tests.web.grpc_stack import RawClient, Stack, grpc_stack, item
 from web.figures import CallFigures
@@ -38,13 +36,7 @@ SECONDS = 0.2
 """A limit that is short enough to be waited for."""
 
 
-@pytest.fixture(autouse=True)
-def silent(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail when a line is logged: strangers must not be able to fill a disk."""
-    with capture_logs() as lines, caplog.at_level(logging.INFO):
-        yield
-    assert [line for line in lines if line["log_level"] != "debug"] == []
-    assert [record.getMessage() for record in caplog.records] == []
+pytestmark = pytest.mark.usefixtures("nothing_logged")
 
 
 async def still_serves(stack: Stack) -> None:

@@ -9,8 +9,8 @@ import trio.testing
 
 from actors.commands import DeleteInbox
 from tests.wire.client import Reply
+from tests.wire.listening import listening, settled
 from tests.wire.mail_scene import CLOSED, OPEN, Agent, by_seq, mail_scene
-from tests.wire.test_streams import listening, settled
 
 EMPTY = {"items": [], "cursor": 0, "window_high": 0, "has_more": False}
 
