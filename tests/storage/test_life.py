@@ -275,11 +275,10 @@ def empty_life(data: Path, old: Path) -> None:
 
 
 def replace_both(data: Path, old: Path) -> None:
+    (old / "replaced").hardlink_to(data / DATABASE_NAME)  # its inode stays in use: the copy must get another
     (data / DATABASE_NAME).unlink()
-    keep = (data / "in the way").open("w")  # takes the inode that was freed
     shutil.copy(old / DATABASE_NAME, data / DATABASE_NAME)
     shutil.copy(old / LIFE_NAME, data / LIFE_NAME)
-    keep.close()
 
 
 @pytest.mark.parametrize(
