@@ -9,14 +9,15 @@ import hashlib
 import hmac
 import math
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 
 import msgspec
 import trio
 from ulid import ULID
 
 from actors.commands import Refusal
+from actors.groups import Groups, Member
 from actors.units import PutToken, Reading, TouchTokens
 from actors.watchers import Watcher
 from storage.protocols import Log
@@ -52,7 +53,7 @@ class TokenBook:
         self._by_id: dict[str, TokenRecord] = {}
         self._ids_of_agent: dict[str, set[str]] = {}  # a token is bound for life
         self._used: dict[str, int] = {}
-        self._watchers: dict[str, set[Watcher]] = {}
+        self._watchers: Groups[str] = Groups()
         self._changing = trio.Lock()
         self.has_agent: Callable[[str], bool] = lambda agent_id: True
         self.has_machine: Callable[[str], bool] = lambda machine: True
@@ -181,25 +182,18 @@ class TokenBook:
                 for token in revoked:
                     self._take(token)
 
-    @contextmanager
-    def watching(self, token: TokenRecord, watcher: Watcher) -> Iterator[None]:
+    def watching(self, token: TokenRecord, watcher: Watcher) -> Member[str]:
         """Let a wait or stream hear of its token: it is ended when that is revoked, and woken when it changes.
 
         The token may have been revoked or changed since the request was authenticated; then the watcher hears so now.
         """
-        watchers = self._watchers.setdefault(token.token_id, set())
-        watchers.add(watcher)
+        member = self._watchers.member(token.token_id, watcher)
         current = self._by_id.get(token.token_id)
         if current is None:
             watcher.end("revoked")
         elif current.inboxes != token.inboxes or current.expires_at != token.expires_at:
             watcher.rescope()
-        try:
-            yield
-        finally:
-            watchers.discard(watcher)
-            if not watchers and self._watchers.get(token.token_id) is watchers:
-                del self._watchers[token.token_id]
+        return member
 
     async def flush_use(self) -> None:
         """Write down when tokens were used since the last time; nothing is written when none was."""
@@ -249,11 +243,11 @@ class TokenBook:
                 left = self._ids_of_agent.pop(token.agent, set()) - {token.token_id}
                 if left:
                     self._ids_of_agent[token.agent] = left
-            for watcher in list(self._watchers.get(token.token_id, ())):
+            for watcher in self._watchers.of(token.token_id):
                 watcher.end("revoked")
         else:
             self._keep(token)
-            for watcher in list(self._watchers.get(token.token_id, ())):
+            for watcher in self._watchers.of(token.token_id):
                 watcher.rescope()
 
     def _keep(self, token: TokenRecord) -> None:

@@ -157,7 +157,7 @@ class Front:
             headers,
             self._proxies.client(peer, headers),
             read_body,
-            until_gone=incoming.swallow,
+            when_gone=incoming.when_gone,
         )
         answer = await self._guarded(request, lambda: self._dispatch(scope, request, incoming, send))
         if answer is None:

@@ -10,12 +10,19 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 import msgspec
-import trio
 
 if TYPE_CHECKING:
     from web.auth import Principal
 
 RawHeaders = list[tuple[bytes, bytes]]
+
+WhenGone = Callable[[Callable[[], None] | None], bool]
+"""Has what it is given called, once, when the client leaves; None: nobody is told any more. True: it has left."""
+
+
+def stays(_: Callable[[], None] | None) -> bool:
+    """Know of no client that could leave."""
+    return False
 
 
 class Request:
@@ -24,7 +31,7 @@ class Request:
     `raw_path` and `raw_query` are the request target's own bytes (`%2F` stays `%2F`, `//` stays `//`). Header
     names arrive lower-cased from the server; order and duplicates are the sender's. `read_body` returns the
     whole body and raises `ApiError` (413, 408) when it is too large or too slow; ingest reads it in pieces instead.
-    `until_gone` returns when the client has left; a handler that sleeps runs it beside its sleep.
+    `when_gone` tells a handler that sleeps that the client has left (`web.waiting.unless_gone`).
     `params` are the path's parameters, percent-decoded, by their names in the route's template (`web/routes.py`), which
     is `route`, `""` before it is found. `began_at` is when it came, on `time.perf_counter`.
     """
@@ -40,7 +47,7 @@ class Request:
         "read_body",
         "route",
         "source_ip",
-        "until_gone",
+        "when_gone",
     )
 
     def __init__(
@@ -53,7 +60,7 @@ class Request:
         read_body: Callable[[], Awaitable[bytes]],
         principal: "Principal | None" = None,
         params: dict[str, str] | None = None,
-        until_gone: Callable[[], Awaitable[None]] = trio.sleep_forever,
+        when_gone: WhenGone = stays,
     ) -> None:
         self.method = method
         self.raw_path = raw_path
@@ -63,7 +70,7 @@ class Request:
         self.read_body = read_body
         self.principal = principal
         self.params = {} if params is None else params
-        self.until_gone = until_gone
+        self.when_gone = when_gone
         self.route = ""
         self.began_at = time.perf_counter()
 

@@ -11,7 +11,7 @@ connection closed. Closing at once would make the kernel answer the sender's nex
 destroys the refusal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -125,6 +125,9 @@ class Peer(Protocol):
     async def ask_for_body(self) -> None:
         """Tell it to go on (100)."""
 
+    def when_gone(self, tell: Callable[[], None] | None) -> bool:
+        """Have `tell` called, once, when it leaves before it is answered; None: nobody any more. True: it has left."""
+
 
 class Incoming:
     """The body of one request, as it arrives.
@@ -171,6 +174,10 @@ class Incoming:
     @property
     def _held_back(self) -> bool:
         return self._peer is not None and self._peer.waits_to_be_asked
+
+    def when_gone(self, tell: Callable[[], None] | None) -> bool:
+        """As `Peer.when_gone`. Of a client whose body has not been read to its end, nothing may be heard."""
+        return self._peer is not None and self._peer.when_gone(tell)
 
     async def next(self) -> bytes:
         """Return the next piece, `b""` at the end. Raises `ClientGone`."""

@@ -84,7 +84,7 @@ class MailRoutes:
         params = await _body(request, WaitInbox)
         if params.timeout_seconds == 0:
             self._activity.heard(principal_of(request), session_in(request))
-        waited = await self._pulling.wait(principal_of(request), params, request.until_gone)
+        waited = await self._pulling.wait(principal_of(request), params, request.when_gone)
         return Answer(200, waited.body, sent=waited.release)
 
     async def read(self, request: Request) -> Answer:

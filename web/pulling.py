@@ -7,7 +7,7 @@ not count as looked at, or an acknowledgement would pass it.
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import closing
 
 import msgspec
 import trio
@@ -23,13 +23,15 @@ from web.auth import Principal
 from web.diffs import Place, delivery, diff, item
 from web.errors import no_such_inbox, unauthenticated
 from web.grammar import format_time
+from web.held import Held
+from web.http import WhenGone
 from web.mail_params import PullInbox, ReadInbox, WaitInbox
 from web.options import WebOptions
 from web.places import Places
 from web.private import calling_agent
 from web.render import PLAIN, Cost
 from web.slots import Slots, holder
-from web.waiting import UntilGone, Waited, unless_gone
+from web.waiting import Waited, unless_gone
 from web.watching import Access
 
 _HEAD = b'{"items":['
@@ -116,24 +118,24 @@ class Pulling:
         tail = _read_tail(found.last_us or None, found.truncated)
         return b"".join((_HEAD, _joined([items.of(row) for row in found.rows]), tail))
 
-    async def wait(self, caller: Principal, params: WaitInbox, until_gone: UntilGone) -> Waited:
+    async def wait(self, caller: Principal, params: WaitInbox, when_gone: WhenGone) -> Waited:
         """Return what `pull` does, as soon as there is something to serve, or after `timeout_seconds`.
 
         The acknowledgement is made at once. With `timeout_seconds` 0 it looks once and takes no slot. Raises `ApiError`
         and `ClientGone`; then nothing is held any more.
         """
         agent = calling_agent(self.service, caller)
-        with ExitStack() as held:
+        with Held() as held:
             watcher = Watcher()
-            held.callback(watcher.close)
+            held.enter(closing(watcher))
             if params.timeout_seconds == 0:
                 page = await self.pull(caller, params)
             else:
                 who = holder("pull", caller.token.token_id, (private_slug(agent.agent_id),))
-                held.enter_context(self._slots.take((agent.inbox_id,), who))
-                held.enter_context(self.service.mesh.waiting(agent))
-                page = await unless_gone(until_gone, lambda: self._sleep(caller, agent, params, watcher))
-            return Waited(render_pull(page), held.pop_all().close)
+                held.enter(self._slots.take((agent.inbox_id,), who))
+                held.enter(self.service.mesh.waiting(agent))
+                page = await unless_gone(when_gone, lambda: self._sleep(caller, agent, params, watcher))
+            return Waited(render_pull(page), held.close)
 
     async def _sleep(
         self, caller: Principal, agent: AgentRecord, params: WaitInbox, watcher: Watcher

@@ -8,7 +8,6 @@ It is a plain iterator, not a generator: there is no task, no channel and no sco
 """
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from types import MappingProxyType, TracebackType
 from typing import Self
 
@@ -24,6 +23,7 @@ from storage.records import Head, Page, PageQuery, StoredMessage
 from web import render, sse
 from web.decoding import MAX_SEQ
 from web.errors import ApiError
+from web.held import Held
 from web.pulse import NEVER, Pulse, is_due
 from web.watching import Access
 
@@ -120,7 +120,7 @@ class Stream:
         places: tuple[Place, ...],
         watcher: Watcher,
         access: Access,
-        held: ExitStack,
+        held: Held,
         pulse: Pulse,
         *,
         several: bool,

@@ -5,7 +5,7 @@ another life that comes as `Last-Event-ID` is answered with a stream: an event s
 """
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import closing
 from functools import partial
 
 import msgspec
@@ -18,6 +18,7 @@ from storage.records import InboxRecord
 from web import sse
 from web.auth import Principal
 from web.errors import ApiError, invalid
+from web.held import Held
 from web.http import Request, StreamedAnswer
 from web.mail_params import StreamInbox
 from web.mail_stream import PrivatePlace
@@ -107,15 +108,15 @@ class Streams:
         """Return a stream that has looked at every inbox once. Raises `ApiError`, and as `Feed.read`."""
         if not sse.accepts(value for name, value in request.headers if name == b"accept"):
             raise ApiError("not_acceptable", "This address answers with text/event-stream.")
-        with ExitStack() as held:
+        with Held() as held:
             watcher = Watcher(params.types)
-            held.callback(watcher.close)
+            held.enter(closing(watcher))
             slugs = tuple(inbox.slug for inbox in inboxes)
             who = holder("stream", caller.token.token_id, slugs)
-            held.enter_context(self._slots.take([inbox.inbox_id for inbox in inboxes], who))
+            held.enter(self._slots.take([inbox.inbox_id for inbox in inboxes], who))
             access = self._access(request, caller, slugs, watcher, held)
             places = tuple(
-                self._place(caller, inbox, held.enter_context(self._service.feed(inbox.inbox_id, watcher)))
+                self._place(caller, inbox, held.enter(self._service.feed(inbox.inbox_id, watcher)))
                 for inbox in inboxes
             )
             changed = {
@@ -127,7 +128,7 @@ class Streams:
                 places,
                 watcher,
                 access,
-                held.pop_all(),
+                held,
                 self._pulse,
                 several=isinstance(params, StreamInboxes),
                 types=tuple(dict.fromkeys(params.types)),
@@ -143,10 +144,10 @@ class Streams:
         return StreamedAnswer(200, lambda: stream, sse.CONTENT_TYPE, None, HEADERS, sent=stream.close)
 
     def _access(
-        self, request: Request, caller: Principal, slugs: tuple[str, ...], watcher: Watcher, held: ExitStack
+        self, request: Request, caller: Principal, slugs: tuple[str, ...], watcher: Watcher, held: Held
     ) -> Access:
         """Return what the caller may still do while it stays; `watcher` hears of changes until `held` is let go of."""
-        held.enter_context(self._service.tokens.watching(caller.token, watcher))
+        held.enter(self._service.tokens.watching(caller.token, watcher))
         return Access(self._service.tokens, caller.token, slugs, watcher)
 
     def _place(self, caller: Principal, inbox: InboxRecord, feed: Feed) -> Place:

@@ -7,7 +7,7 @@ the server stops; the last two are normal answers.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import TypeVar
 
 import msgspec
@@ -22,6 +22,8 @@ from web import render
 from web.activity import Activity
 from web.auth import Principal
 from web.errors import no_such_inbox
+from web.held import Held
+from web.http import WhenGone
 from web.limits import ClientGone
 from web.options import WebOptions
 from web.params import WaitForMessages
@@ -32,9 +34,6 @@ from web.slots import Slots, holder
 from web.watching import Access
 
 T = TypeVar("T")
-
-UntilGone = Callable[[], Awaitable[None]]
-"""Returns when the client has left."""
 
 
 def no_more(_: Watcher) -> AbstractContextManager[None]:
@@ -63,7 +62,7 @@ class Waiting:
         caller: Principal,
         inbox: InboxRecord,
         params: WaitForMessages,
-        until_gone: UntilGone,
+        when_gone: WhenGone,
         *,
         seconds: float | None = None,
         cost: Cost = PLAIN,
@@ -78,10 +77,10 @@ class Waiting:
         """
         limit = page_bytes or self._options.page_bytes
         seconds = params.timeout_seconds if seconds is None else min(seconds, params.timeout_seconds)
-        with ExitStack() as held:
+        with Held() as held:
             watcher = Watcher(params.types)
-            held.callback(watcher.close)
-            held.enter_context(also(watcher))
+            held.enter(closing(watcher))
+            held.enter(also(watcher))
             query = params.page_query(
                 inbox.inbox_id,
                 inline_limit=self._options.inline_body_bytes,
@@ -92,10 +91,10 @@ class Waiting:
                 page, entries = await self._page(caller, inbox, params, watcher, query, until)
             else:
                 who = holder("wait", caller.token.token_id, (inbox.slug,))
-                held.enter_context(self._slots.take((inbox.inbox_id,), who))
-                held.enter_context(self._activity.waiting(caller))
+                held.enter(self._slots.take((inbox.inbox_id,), who))
+                held.enter(self._activity.waiting(caller))
                 page, entries = await unless_gone(
-                    until_gone, lambda: self._page(caller, inbox, params, watcher, query, until)
+                    when_gone, lambda: self._page(caller, inbox, params, watcher, query, until)
                 )
             body = render.forward_page(
                 inbox.slug,
@@ -107,7 +106,7 @@ class Waiting:
                 cost=cost,
                 entries=entries,
             )
-            return Waited(body, held.pop_all().close)
+            return Waited(body, held.close)
 
     async def _page(
         self,
@@ -148,29 +147,16 @@ async def _next(
             return page, entries
 
 
-async def unless_gone(until_gone: UntilGone, work: Callable[[], Awaitable[T]]) -> T:
-    """Do the work and return its result; raise `ClientGone` as soon as the client has left."""
-    result: T
-    failure: Exception | None = None
-    async with trio.open_nursery() as nursery:
+async def unless_gone(when_gone: WhenGone, work: Callable[[], Awaitable[T]]) -> T:
+    """Do the work and return its result; raise `ClientGone` as soon as the client has left.
 
-        async def leave() -> None:
-            await until_gone()
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(leave)
-        done = False
+    The connection's own reader ends the work: a task of each wait that listens for that would be a tenth of its memory.
+    """
+    with trio.CancelScope() as scope:
+        if when_gone(scope.cancel):
+            scope.cancel()
         try:
-            result = await work()
-            done = True
-        except Exception as error:  # told to the caller below: a nursery would wrap it into a group
-            failure = error
-        nursery.cancel_scope.cancel()
-    if failure is not None:
-        try:
-            raise failure
+            return await work()
         finally:
-            failure = None  # a frame that holds its own exception is a cycle
-    if not done:
-        raise ClientGone
-    return result
+            when_gone(None)
+    raise ClientGone

@@ -36,5 +36,5 @@ class Waits:
         if params.timeout_seconds == 0:
             self._activity.heard(caller, session_in(request))
         await request.read_body()  # of no use, but in the way of hearing that the client has left
-        waited = await self._waiting.wait(caller, inbox, params, request.until_gone)
+        waited = await self._waiting.wait(caller, inbox, params, request.when_gone)
         return Answer(200, waited.body, sent=waited.release)

@@ -6,9 +6,9 @@ Two clients of one token may use the same id; the other one then gets an early e
 to a wait, and asks again.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 
+from actors.groups import Groups
 from actors.watchers import Watcher
 
 
@@ -16,25 +16,13 @@ class Cancelling:
     """The waits under way, by token and id. All of it is synchronous."""
 
     def __init__(self) -> None:
-        self._waits: dict[tuple[str, bytes], set[Watcher]] = {}
+        self._waits: Groups[tuple[str, bytes]] = Groups()
 
-    @contextmanager
-    def of(self, token_id: str, id_json: bytes | None, watcher: Watcher) -> Iterator[None]:
-        """Let a wait be cancelled for as long as it lasts."""
-        if id_json is None:
-            yield
-            return
-        key = (token_id, id_json)
-        watchers = self._waits.setdefault(key, set())
-        watchers.add(watcher)
-        try:
-            yield
-        finally:
-            watchers.discard(watcher)
-            if not watchers and self._waits.get(key) is watchers:
-                del self._waits[key]
+    def of(self, token_id: str, id_json: bytes | None, watcher: Watcher) -> AbstractContextManager[None]:
+        """Let a wait be cancelled until what is returned is left."""
+        return nullcontext() if id_json is None else self._waits.member((token_id, id_json), watcher)
 
     def cancel(self, token_id: str, id_json: bytes) -> None:
         """End the waits of this token with this id: with what there is, as at a shutdown."""
-        for watcher in list(self._waits.get((token_id, id_json), ())):
+        for watcher in self._waits.of((token_id, id_json)):
             watcher.end("cancelled")

@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any
 
 import structlog
-import trio
 
 from web.activity import session_in
 from web.auth import Principal
-from web.http import Answer, Request, StreamedAnswer
+from web.http import Answer, Request, StreamedAnswer, stays
 from web.limits import ClientGone
 from web.mcp import legacy, modern
 from web.mcp.cancelling import Cancelling
@@ -110,9 +109,9 @@ class Core:
             tool, arguments = self._tool(exchange.params, caller)
             keepalive = options.mcp_wait_keepalive_seconds if tool.sleeps(arguments) else None
             # The adapter of streamed answers watches for the client's leaving by itself.
-            until_gone = request.until_gone if keepalive is None else trio.sleep_forever
+            when_gone = request.when_gone if keepalive is None else stays
             page_bytes = min(client.page_bytes or options.page_bytes, options.page_bytes)
-            call = Call(caller, until_gone, page_bytes, message.id_json, session_in(request), body)
+            call = Call(caller, when_gone, page_bytes, message.id_json, session_in(request), body)
             work = partial(self._call, era, message, tool, call, arguments)
             return await work() if keepalive is None else kept_alive(work, keepalive)
         method = era.methods.get(message.method)

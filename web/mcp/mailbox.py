@@ -127,7 +127,7 @@ class Mailbox:
             call.principal,
             inbox,
             params,
-            call.until_gone,
+            call.when_gone,
             seconds=self._options.mcp_wait_cap_seconds,
             cost=DOUBLED,
             page_bytes=call.page_bytes,

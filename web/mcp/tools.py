@@ -13,10 +13,10 @@ from web.auth import Principal
 from web.decoding import SAFE_INTEGER, from_object
 from web.errors import NO_SUCH_INBOX, ApiError
 from web.faults import as_api_error
+from web.http import WhenGone
 from web.mcp.jsonrpc import encode
 from web.mcp.result import Outcome, failed
 from web.mcp.schemas import Schema
-from web.waiting import UntilGone
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -31,13 +31,13 @@ class Hints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Who calls, and how: `until_gone` returns when the client has left, `page_bytes` bounds a page as sent, `id_json`
+    """Who calls, and how: `when_gone` tells when the client leaves, `page_bytes` bounds a page as sent, `id_json`
     is the message's id, by which a later one may cancel it, `session` the program that calls (`web/activity.py`),
     `body` the message as it came.
     """
 
     principal: Principal
-    until_gone: UntilGone
+    when_gone: WhenGone
     page_bytes: int
     id_json: bytes | None = None
     session: str = ""

@@ -1,7 +1,5 @@
 """Event streams for the page: those of REST, by session instead of by header, and ended with the session."""
 
-from contextlib import ExitStack
-
 import msgspec
 
 from actors.feed import Feed
@@ -10,6 +8,7 @@ from actors.watchers import Watcher
 from storage.records import Head, InboxRecord
 from web.auth import Principal
 from web.errors import unauthenticated
+from web.held import Held
 from web.http import Request, StreamedAnswer
 from web.mail_stream import PrivatePlace
 from web.options import WebOptions
@@ -98,12 +97,12 @@ class PageStreams(Streams):
         return ListedPrivatePlace(inbox.slug, feed, self._service.mail, agent, scope)
 
     def _access(
-        self, request: Request, caller: Principal, slugs: tuple[str, ...], watcher: Watcher, held: ExitStack
+        self, request: Request, caller: Principal, slugs: tuple[str, ...], watcher: Watcher, held: Held
     ) -> Access:
         super()._access(request, caller, slugs, watcher, held)
         found = gate.find(self._sessions, request)
         if found is None:
             raise unauthenticated(sent=True)
         session = found[0]
-        held.enter_context(self._sessions.watching(session, watcher))
+        held.enter(self._sessions.watching(session, watcher))
         return SessionAccess(self._sessions, session, self._service, caller, slugs, watcher)

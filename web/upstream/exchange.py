@@ -72,6 +72,7 @@ class Exchange:
         "_method",
         "_put",
         "_started",
+        "_tell",
         "_wire",
     )
 
@@ -79,6 +80,7 @@ class Exchange:
         self._wire = wire
         self._method = method
         self._put: Callable[[ASGIReceiveEvent], Awaitable[None]] = _nobody
+        self._tell: Callable[[], None] | None = None
         self._held = b""  # the head, until it goes out with the first piece of the body
         self._left: int | None = None  # bytes of the declared length that are still to come
         self._chunked = self._bodiless = self._started = self._ended = self._gone = False
@@ -86,6 +88,11 @@ class Exchange:
     def reach(self, put: Callable[[ASGIReceiveEvent], Awaitable[None]]) -> None:
         """Say where the application takes what arrives."""
         self._put = put
+
+    def when_gone(self, tell: Callable[[], None] | None) -> bool:
+        """As `web.limits.Peer.when_gone`."""
+        self._tell = tell
+        return self._gone
 
     async def take(self, data: bytes, *, more: bool) -> None:
         """Hand a piece of the body on to the application."""
@@ -100,6 +107,8 @@ class Exchange:
         """Tell the application that it is over, once."""
         if not self._gone:
             self._gone = True
+            if self._tell is not None:
+                self._tell()
             await self._put({"type": "http.disconnect"})
 
     async def app_send(self, message: ASGISendEvent | None) -> None:

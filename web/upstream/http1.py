@@ -112,6 +112,10 @@ class Http1(H11Protocol):
         go_on = h11.InformationalResponse(status_code=100, headers=[])
         await self.send(RawData(data=self._encode(go_on)))
 
+    def when_gone(self, tell: Callable[[], None] | None) -> bool:
+        """Have `tell` called when the client of the request under way leaves; True when it has left."""
+        return self._exchange is None or self._exchange.when_gone(tell)
+
     @property
     def has_part_of_a_head(self) -> bool:
         """Whether bytes are here that are not yet a request."""
