@@ -7,6 +7,7 @@ are looks. Exceptions: `storage.errors` (not stored, unknown, busy), `InboxGone`
 
 import io
 import time
+from collections.abc import Collection
 from contextlib import suppress
 
 import trio
@@ -122,6 +123,13 @@ class Service:
     ) -> list[InboxListing]:
         """Return live inboxes by slug, strictly after `after_slug`; None means every webhook and topic inbox."""
         return await self._log.read(Reading(lambda snapshot: snapshot.inboxes(slugs, after_slug, limit)))
+
+    async def list_verified_by(
+        self, verifiers: Collection[str], after_id: int, limit: int
+    ) -> list[InboxRecord]:
+        """Return live inboxes with one of these verifiers, by id, strictly after `after_id`, without their secrets."""
+        found = Reading(lambda snapshot: snapshot.inboxes_verified_by(verifiers, after_id, limit), slow=True)
+        return await self._log.read(found)
 
     # -- writing messages ---------------------------------------------------------------------------------
     async def append(self, inbox: InboxRecord, draft: Draft, ticket: Ticket | None = None) -> Appended:

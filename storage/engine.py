@@ -10,8 +10,9 @@ that a commit is never cut off by the end of the interpreter. `close` is synchro
 would not run, and the process would never end (field notes, trap 7).
 """
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -32,6 +33,9 @@ CACHE_KIB = 16_384
 
 READER_CACHE_KIB = 4_096
 """Page cache of one reader; three of them share the operating system's."""
+
+PASSING_CACHE_KIB = 128
+"""Page cache of a reader while it goes through a whole table: the way down a tree, and some leaves."""
 
 STATEMENTS = 256
 """Prepared statements kept per connection: a few dozen statements times their shapes."""
@@ -78,6 +82,18 @@ def connect_reader(database: Path, vfs: str | None = None) -> apsw.Connection:
         "PRAGMA temp_store = MEMORY"
     ).fetchall()
     return db
+
+
+@contextlib.contextmanager
+def passing_pages(reader: apsw.Connection) -> Iterator[None]:
+    """Have a reader keep next to nothing of what it reads: one long look would fill its page cache for good, with
+    pages that nobody asks for again.
+    """
+    reader.execute(f"PRAGMA cache_size = {-PASSING_CACHE_KIB}").fetchall()
+    try:
+        yield
+    finally:
+        reader.execute(f"PRAGMA cache_size = {-READER_CACHE_KIB}").fetchall()
 
 
 class Job:

@@ -6,7 +6,8 @@ A snapshot needs no copy: a look runs in one step of the scheduler, in which not
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 
 import msgspec
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from storage.memory_state import MemoryEntry, MemoryState
 from storage.records import (
     Head,
     InboxListing,
+    InboxRecord,
     Page,
     PageQuery,
     StoredMessage,
@@ -62,6 +64,15 @@ class MemorySnapshot(MemoryMailReads, MemoryLogReads, MemorySearchReads):
             if slug > after_slug and (slugs is not None or inbox.record.kind in ("webhook", "topic")):
                 found.append(InboxListing(replace(inbox.record, secrets=()), inbox.head))
         return found
+
+    def inboxes_verified_by(self, verifiers: Collection[str], after_id: int, limit: int) -> list[InboxRecord]:
+        """Return live inboxes with one of these verifiers, by id."""
+        found = (
+            replace(inbox.record, secrets=())
+            for inbox_id, inbox in sorted(self._state.inboxes.items())
+            if inbox.alive and inbox_id > after_id and inbox.record.settings.verifier in verifiers
+        )
+        return list(islice(found, limit))
 
     def due(self, now_us: int, limit: int) -> list[int]:
         """Return the inboxes whose oldest entry has come of age, longest due first."""

@@ -10,7 +10,7 @@ nothing. A *look* reads, and is a value with `run(snapshot)`: everything it read
 Neither may keep its argument, and neither may block on anything else than the store.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import IntEnum
 from typing import Protocol, TypeVar
 
@@ -181,6 +181,12 @@ class Snapshot(MailReads, LogReads, SearchReads, Protocol):
         """Return live inboxes by slug, ascending, strictly after `after_slug`, without their secrets.
 
         `slugs` restricts to those named; None means every inbox that is not private (webhook and topic).
+        """
+
+    def inboxes_verified_by(self, verifiers: Collection[str], after_id: int, limit: int) -> list[InboxRecord]:
+        """Return live inboxes with one of these verifiers, by id, strictly after `after_id`, without their secrets.
+
+        Looks at every inbox, and keeps none of that in memory.
         """
 
     def due(self, now_us: int, limit: int) -> list[int]:

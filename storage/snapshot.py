@@ -1,12 +1,13 @@
 """`storage.protocols.Snapshot` on SQLite: one read transaction of one connection, seen as methods."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import apsw
 
 from storage import bodies, pages, rows, search
+from storage.engine import passing_pages
 from storage.mail import SqliteLogReads, SqliteMailReads
-from storage.records import Head, InboxListing, Page, PageQuery, StoredMessage, TokenRecord
+from storage.records import Head, InboxListing, InboxRecord, Page, PageQuery, StoredMessage, TokenRecord
 from storage.sealing import Seal
 from storage.search_records import IndexState, SearchPage, SearchQuery, Unindexed
 from storage.sql import Sql
@@ -34,6 +35,11 @@ class SqliteSnapshot(SqliteMailReads, SqliteLogReads):
     def inboxes(self, slugs: Sequence[str] | None, after_slug: str, limit: int) -> list[InboxListing]:
         """Return live inboxes by slug."""
         return rows.inboxes(self.sql, slugs, after_slug, limit)
+
+    def inboxes_verified_by(self, verifiers: Collection[str], after_id: int, limit: int) -> list[InboxRecord]:
+        """Return live inboxes with one of these verifiers, by id."""
+        with passing_pages(self.sql.db):
+            return rows.inboxes_verified_by(self.sql, verifiers, after_id, limit)
 
     def due(self, now_us: int, limit: int) -> list[int]:
         """Return the inboxes whose oldest entry has come of age."""

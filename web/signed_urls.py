@@ -11,7 +11,7 @@ import structlog
 from actors.service import Service
 from storage.records import InboxRecord
 from web.errors import ApiError
-from web.verify.registry import signs_url
+from web.verify.registry import SCHEMES, signs_url
 
 PAGE_INBOXES = 500
 """Records that are in memory at a time."""
@@ -26,7 +26,7 @@ async def warn_of_unknown_urls(service: Service, public_url: str | None) -> None
     """Log the inboxes that need a `PUBLIC_URL` which is not there; for a start."""
     if public_url is not None:
         return
-    found = [record.slug async for record in _records(service) if _lacks_url(record)]
+    found = sorted([record.slug async for record in _records(service) if _lacks_url(record)])
     if found:
         log.warning(
             "PUBLIC_URL is not set, so messages to these inboxes cannot be verified: their providers sign the URL"
@@ -34,6 +34,13 @@ async def warn_of_unknown_urls(service: Service, public_url: str | None) -> None
             inboxes=found[:MAX_NAMED],
             more=max(0, len(found) - MAX_NAMED),
         )
+
+
+def _may_sign_url(name: str) -> bool:
+    try:
+        return signs_url(name, {})
+    except ApiError:  # it depends on its options
+        return True
 
 
 def _lacks_url(record: InboxRecord) -> bool:
@@ -45,8 +52,9 @@ def _lacks_url(record: InboxRecord) -> bool:
 
 
 async def _records(service: Service) -> AsyncIterator[InboxRecord]:
-    after = ""
-    while page := await service.list_inboxes(None, after, PAGE_INBOXES):
-        for listing in page:
-            yield listing.record
-        after = page[-1].record.slug
+    names = [name for name in SCHEMES if _may_sign_url(name)]
+    after = 0
+    while page := await service.list_verified_by(names, after, PAGE_INBOXES):
+        for record in page:
+            yield record
+        after = page[-1].inbox_id

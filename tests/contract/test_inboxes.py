@@ -3,12 +3,13 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from storage import sealing
 from storage.errors import Fenced, InboxGone, SlugTaken
 from storage.protocols import Log, Tx
-from storage.records import InboxSettings, PageQuery, Response, Retention, Seen
+from storage.records import InboxRecord, InboxSettings, PageQuery, Response, Retention, Seen
 from tests.contract.builders import (
     START_US,
     Do,
@@ -271,3 +272,28 @@ async def test_listings_have_heads_and_no_secrets(store: Log) -> None:
         assert listing.record.secrets == ()
         assert listing.record.settings == made.settings
         assert listing.head == await head(store, made.inbox_id)
+
+
+async def test_inboxes_are_found_by_their_verifiers_in_the_order_of_their_making(store: Log) -> None:
+    made = [
+        await create(store, slug, settings=InboxSettings(verifier=verifier), secrets=(secret("one"),))
+        for slug, verifier in (
+            ("d", "square"),
+            ("b", "github"),
+            ("c", "twilio"),
+            ("a", "square"),
+            ("e", "twilio"),
+        )
+    ]
+    await delete(store, made[-1].inbox_id)
+
+    async def found(*verifiers: str, after_id: int = 0, limit: int = 10) -> list[InboxRecord]:
+        return await store.read(
+            See(lambda snapshot: snapshot.inboxes_verified_by(verifiers, after_id, limit))
+        )
+
+    both = await found("twilio", "square")
+    assert both == [msgspec.structs.replace(made[n], secrets=()) for n in (0, 2, 3)]
+    assert await found("twilio", "square", limit=2) == both[:2]
+    assert await found("twilio", "square", after_id=both[1].inbox_id) == both[2:]
+    assert await found("stripe") == []
