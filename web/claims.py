@@ -54,7 +54,7 @@ class Held:
 
     def __init__(self, secrets: Iterable[SecretBytes]) -> None:
         self._secrets = tuple(secret for secret in secrets if len(secret))
-        self.lengths = frozenset(len(secret) for secret in self._secrets)
+        self.lengths = tuple({len(secret) for secret in self._secrets})
 
     def shows(self, value: bytes) -> bool:
         """Whether a value is one of the secrets."""

@@ -28,7 +28,7 @@ from web.claims import Held, body_kind, facts, redacted_path, said
 from web.errors import ApiError, unauthenticated
 from web.figures import IngestFigures
 from web.grammar import is_slug, ulid_text
-from web.handshakes.model import NO_HEADERS, Adoption, Handshake
+from web.handshakes.model import Adoption, Handshake
 from web.handshakes.providers import compile_handshake
 from web.http import Answer, Request
 from web.limits import BodiesInFlight, Incoming, framed_twice, too_slow
@@ -273,7 +273,8 @@ def _prepared(inbox: InboxRecord) -> Prepared:
         handshake,
         rejects=inbox.settings.on_unverified == "reject" or verifier.always_reject,
         secret_headers=verifier.secret_headers
-        | (NO_HEADERS if handshake is None else handshake.recipe.secret_headers),
+        if handshake is None
+        else verifier.secret_headers | handshake.recipe.secret_headers,
         held=Held(secret.value for secret in inbox.secrets),
     )
 

@@ -103,7 +103,7 @@ def both(template: PresetTemplate) -> tuple[SchemeVerifier, LoneVerifier]:
     key = make_key(template, SecretBytes(SECRET))
     assert isinstance(key, MacKey)
     general = SchemeVerifier("x", method_of([template], [[key]]), [template])
-    return general, LoneVerifier(general, template, key)
+    return general, LoneVerifier("x", template, key, lambda: general, always_reject=False)
 
 
 @given(requests())

@@ -7,7 +7,7 @@ body is parsed before its signature was compared.
 from collections.abc import Sequence
 
 from web.verify.model import BodySource, Check, Judgement, Method, SignedHead, Trial, Values
-from web.verify.sources import Claims
+from web.verify.sources import Claims, claims_of
 from web.verify.template import Sources
 
 
@@ -30,7 +30,7 @@ class SchemeVerifier:
         self.secret_path = secret_path
         self.always_reject = always_reject
         self._method = method
-        self._claims = tuple(Claims(own) for own in sources)
+        self._claims = tuple(claims_of(own) for own in sources)
         self._wanted = method.headers.union(*(claims.headers for claims in self._claims))
 
     def begin(self, head: SignedHead) -> Check:
@@ -48,7 +48,7 @@ class Unsigned:
     always_reject = False
 
     def __init__(self, sources: Sources) -> None:
-        self._claims = Claims(sources)
+        self._claims = claims_of(sources)
 
     def begin(self, head: SignedHead) -> Check:
         """Start the check that is none."""

@@ -10,47 +10,77 @@ import hashlib
 import re
 from binascii import hexlify
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from web.verify.check import SchemeVerifier, values_of
+from web.verify.check import values_of
 from web.verify.digest import Digest
 from web.verify.keys import MacKey
-from web.verify.model import MISMATCH, BodySource, Check, Judgement, SignedHead, Values
-from web.verify.sources import Claims
+from web.verify.model import MISMATCH, BodySource, Check, Judgement, SignedHead, Values, Verifier
+from web.verify.sources import claims_of
 from web.verify.template import PresetTemplate
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash  # the type of hashlib's objects has no public name
 
+MAX_PLANS = 256
+"""Templates whose plans are kept: those of the providers, and those that users have written themselves."""
+
 _INNER, _OUTER = 0x36, 0x5C
 """The pads of RFC 2104."""
+
+
+class Plan:
+    """What the inboxes of one template share."""
+
+    __slots__ = ("claims", "encode", "header", "wanted", "well_formed")
+
+    def __init__(self, template: PresetTemplate) -> None:
+        self.header = template.header.lower().encode()
+        pattern = template.signature_pattern().pattern
+        self.well_formed = re.compile(re.escape(template.prefix.encode()) + pattern).fullmatch
+        self.claims = claims_of(template)
+        self.wanted = self.claims.headers | {self.header}
+        self.encode = hexlify if template.encoding == "hex" else template.encode
+
+
+plan_of = lru_cache(MAX_PLANS)(Plan)
 
 
 class LoneVerifier:
     """A verifier of one inbox whose template is `is_lone` and that has one key."""
 
+    __slots__ = ("_general", "_inner", "_long_way", "always_reject", "name", "outer", "plan")
+
     secret_headers: frozenset[bytes] = frozenset()
     secret_path = False
 
-    def __init__(self, general: SchemeVerifier, template: PresetTemplate, key: MacKey) -> None:
-        """`general` is the same verifier on the long way."""
-        self.name = general.name
-        self.always_reject = general.always_reject
-        self._begin = general.begin
-        self._header = template.header.lower().encode()
-        pattern = template.signature_pattern().pattern
-        self._well_formed = re.compile(re.escape(template.prefix.encode()) + pattern).fullmatch
-        self.claims = Claims(template)
-        self._wanted = self.claims.headers | {self._header}
+    def __init__(
+        self,
+        name: str,
+        template: PresetTemplate,
+        key: MacKey,
+        long_way: Callable[[], Verifier],
+        *,
+        always_reject: bool,
+    ) -> None:
+        """`long_way` makes the same verifier as any other, which few inboxes ever need."""
+        self.name = name
+        self.always_reject = always_reject
+        self.plan = plan_of(template)
         self._inner, self.outer = halves(template.algorithm, key.secret.reveal())
-        self.encode = hexlify if template.encoding == "hex" else template.encode
+        self._long_way = long_way
+        self._general: Verifier | None = None
 
     def begin(self, head: SignedHead) -> Check:
         """Start hashing."""
-        values = values_of(head, self._wanted)
-        given = values.get(self._header, ())
-        if len(given) != 1 or (found := self._well_formed(given[0])) is None:
-            return self._begin(head)
+        plan = self.plan
+        values = values_of(head, plan.wanted)
+        given = values.get(plan.header, ())
+        if len(given) != 1 or (found := plan.well_formed(given[0])) is None:
+            if self._general is None:
+                self._general = self._long_way()
+            return self._general.begin(head)
         return _Checking(self, values, found[1], self._inner.copy())
 
 
@@ -68,8 +98,8 @@ class _Checking:
         verifier = self._verifier
         outer = verifier.outer.copy()
         outer.update(self._inner.digest())
-        right = Digest(verifier.encode(outer.digest())).matches(self._signature)
-        return verifier.claims.judgement(right, None if right else MISMATCH, self._values, body)
+        right = Digest(verifier.plan.encode(outer.digest())).matches(self._signature)
+        return verifier.plan.claims.judgement(right, None if right else MISMATCH, self._values, body)
 
 
 def is_lone(templates: Sequence[PresetTemplate]) -> bool:

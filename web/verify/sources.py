@@ -5,6 +5,7 @@ because two readers would pick different ones.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from web.verify.forms import FieldReader
 from web.verify.model import BodySource, Judgement, Values
@@ -16,6 +17,10 @@ MAX_EVENT_TYPE_CHARS = 200
 
 MAX_DELIVERY_ID_CHARS = 1_024
 """A longer delivery id counts as none: providers' ids are some 40 characters."""
+
+
+MAX_KEPT = 256
+"""Sources whose claims are kept: those of the providers, and those that users have written themselves."""
 
 
 class Claims:
@@ -51,6 +56,10 @@ class Claims:
             event_type=event_type if len(event_type) <= MAX_EVENT_TYPE_CHARS else "",
             delivery_id=delivery_id if 0 < len(delivery_id) <= MAX_DELIVERY_ID_CHARS else None,
         )
+
+
+claims_of = lru_cache(MAX_KEPT)(Claims)
+"""Returns the `Claims` of sources; most inboxes share those of their provider."""
 
 
 def _first(

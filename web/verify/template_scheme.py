@@ -1,6 +1,7 @@
 """Schemes that are templates: a preset's own, or for `hmac` whatever the options describe."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -99,13 +100,19 @@ class TemplateScheme:
     def compile(self, options: Mapping[str, Any], secrets: tuple[Secret, ...]) -> Verifier:
         """Return the templates with the secrets' keys."""
         templates = self.templates(options)
+        long_way = partial(self._general, templates, secrets)
+        if is_lone(templates):
+            keys = keys_of(templates[0], values_of(secrets))
+            if len(keys) == 1 and isinstance(keys[0], MacKey):
+                rejects = self._always_reject
+                return LoneVerifier(self._name, templates[0], keys[0], long_way, always_reject=rejects)
+        return long_way()
+
+    def _general(self, templates: Sequence[PresetTemplate], secrets: tuple[Secret, ...]) -> SchemeVerifier:
         keys = [keys_of(template, values_of(secrets)) for template in templates]
-        general = SchemeVerifier(
+        return SchemeVerifier(
             self._name, method_of(templates, keys), templates, always_reject=self._always_reject
         )
-        if is_lone(templates) and len(keys[0]) == 1 and isinstance(keys[0][0], MacKey):
-            return LoneVerifier(general, templates[0], keys[0][0])
-        return general
 
     def sign(self, options: Mapping[str, Any], secret: bytes, request: ToSign) -> Signed:
         """Sign by the first template whose key the secret is."""
