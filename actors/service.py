@@ -179,14 +179,20 @@ class Service:
     async def page(self, query: PageQuery) -> tuple[Page, list[TailEntry]]:
         """Return one page and the head of the same moment, and the tail's entries if the page came from there.
 
-        A forward page near the head is what agents ask for most, and the tail of a running actor has it: that saves the
-        hop to a reader's thread, which costs more than the read. Raises `InboxGone`, `ReadersBusy`.
+        A page near the head is what agents ask for most, and the tail of a running actor has it: that saves the hop to
+        a reader's thread, which costs more than the read. Raises `InboxGone`, `ReadersBusy`.
         """
-        plain = query.verified is None and query.since_us is None and query.until_us is None
-        if query.after is not None and plain:
+        live = None
+        if query.verified is None and query.since_us is None and query.until_us is None:
             live = self._registry.running_live(query.inbox_id)
-            if live is not None and live.tail.covers(query.after):
-                return live.tail.look(query.after, frozenset(query.types) or None, query.limit)
+        if live is not None:
+            types = frozenset(query.types) or None
+            if query.after is None:
+                found = live.tail.look_back(query.before, types, query.limit)
+                if found is not None:
+                    return found
+            elif live.tail.covers(query.after):
+                return live.tail.look(query.after, types, query.limit)
         return await self._log.read(Reading(lambda snapshot: snapshot.page(query))), []
 
     async def message(self, inbox_id: int, seq: int, body_limit: int) -> tuple[Head, StoredMessage | None]:

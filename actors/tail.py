@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from storage.records import Head, NewEntry, Page, StoredMessage
 
-TAIL_ENTRIES = 64
-"""Entries of one inbox: as many as one turn can add, so that everybody woken by it finds all of it here."""
+TAIL_ENTRIES = 128
+"""Entries of one inbox: more than the largest page (100), and than one turn can add (64), so that everybody woken by it
+finds all of it here. A page from here takes half of the processor time of one from the store.
+"""
 
 ENTRY_OVERHEAD_BYTES = 512
 """About what an entry costs in memory besides its texts."""
@@ -120,6 +122,28 @@ class Tail:
                 break
             found.append(entry)
         return Page(self.head, [entry.row for entry in found], exhausted), found
+
+    def look_back(
+        self, before: int | None, types: frozenset[str] | None, limit: int
+    ) -> tuple[Page, list[TailEntry]] | None:
+        """Return what lies before a cursor (None: the newest), newest first, as a reader would have found it; None when
+        the store may have more of the page than is here.
+        """
+        if self.base is None or self.head is None:
+            return None
+        found: list[TailEntry] = []
+        for entry in reversed(self._entries):
+            row = entry.row
+            if (before is not None and row.seq >= before) or (
+                types is not None and row.event_type not in types
+            ):
+                continue
+            if len(found) == limit:
+                return Page(self.head, [one.row for one in found], False), found
+            found.append(entry)
+        if self.base >= self.head.first_seq:
+            return None
+        return Page(self.head, [one.row for one in found], True), found
 
     def _after(self, after: int) -> Iterable[TailEntry]:
         """Return the entries after a cursor, found from the newest end: that is where readers are."""

@@ -115,6 +115,7 @@ class Reading:
                 inline_limit=inline_limit,
                 page_bytes=limit,
                 cost=cost,
+                entries=entries,
             )
         return render.forward_page(
             inbox.slug,

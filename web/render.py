@@ -131,13 +131,20 @@ def forward_page(
 
 
 def backward_page(
-    slug: str, page: Page, *, bodies: bool, inline_limit: int, page_bytes: int, cost: Cost = PLAIN
+    slug: str,
+    page: Page,
+    *,
+    bodies: bool,
+    inline_limit: int,
+    page_bytes: int,
+    cost: Cost = PLAIN,
+    entries: Sequence[TailEntry] = (),
 ) -> bytes:
     """Return `{messages, latest_seq, epoch, next_before}`, newest first, bounded like a forward page.
 
     `next_before` is null once the oldest match has been returned.
     """
-    texts = _texts(slug, page, (), bodies=bodies, inline_limit=inline_limit)
+    texts = _texts(slug, page, entries, bodies=bodies, inline_limit=inline_limit)
     sent, whole = _take(page, texts, _backward_tail(page.head, _WIDEST), page_bytes, cost)
     return _join(sent, _backward_tail(page.head, None if whole else page.rows[len(sent) - 1].seq))
 

@@ -282,6 +282,11 @@ async def test_a_page_near_the_head_is_answered_from_memory_as_the_store_would()
             for limit in (1, 4, 20)
             for types in ((), ("",), ("push",))
         ]
+        queries += [
+            PageQuery(inbox, limit, before=before, types=types, body_limit=1_000)
+            for before, limit in ((None, 1), (None, 6), (8, 3))
+            for types in ((), ("",))
+        ]
         stored = [
             await world.store.read(Reading(lambda snapshot, query=query: snapshot.page(query)))
             for query in queries
@@ -292,7 +297,7 @@ async def test_a_page_near_the_head_is_answered_from_memory_as_the_store_would()
         assert reads == []
         for query in (
             PageQuery(inbox, 5, after=0),  # older than the tail, since a message was erased
-            PageQuery(inbox, 5),
+            PageQuery(inbox, 7),  # and so are its last ones
             PageQuery(inbox, 5, after=5, verified=1),
             PageQuery(inbox, 5, after=5, since_us=0),
             PageQuery(inbox, 5, after=5, until_us=9),

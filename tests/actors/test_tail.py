@@ -88,11 +88,45 @@ def test_an_erased_message_leaves_no_hole_in_memory() -> None:
     assert seqs(tail, 8) == [9, 10]
 
 
+def backward(
+    tail: Tail, before: int | None = None, limit: int = 100, types: frozenset[str] | None = None
+) -> tuple[list[int], bool] | None:
+    """Return the seqs of a backward page and whether it is exhausted, None when the store must be asked."""
+    looked = tail.look_back(before, types, limit)
+    if looked is None:
+        return None
+    page, found = looked
+    assert [row.seq for row in page.rows] == [entry.row.seq for entry in found]
+    return [row.seq for row in page.rows], page.exhausted
+
+
+def test_a_look_back_is_newest_first_and_whole_or_left_to_the_store() -> None:
+    tail = warm()
+    assert backward(tail, limit=3) == ([10, 9, 8], False)
+    assert backward(tail, before=9, limit=2) == ([8, 7], False)
+    assert backward(tail, limit=5) is None, "whether there are more is not known here"
+    tail.extend(head(10, first=6), [])
+    assert backward(tail, limit=5) == ([10, 9, 8, 7, 6], True)
+    assert backward(tail, before=6) == ([], True)
+    assert backward(Tail(TailBudget(LIMIT, BODY_LIMIT))) is None
+
+
+def test_a_look_back_for_types_goes_to_the_store_when_it_does_not_find_enough() -> None:
+    tail = warm()
+    tail.extend(head(12), entries(11, 2, event_type="ping"))
+    tail.extend(head(13), entries(13, 1))
+    ping = frozenset({"ping"})
+    assert backward(tail, limit=1, types=ping) == ([12], False)
+    assert backward(tail, limit=2, types=ping) is None
+    tail.extend(head(13, first=9), [])
+    assert backward(tail, limit=2, types=ping) == ([12, 11], True)
+
+
 def test_a_tail_keeps_a_bounded_number_of_entries() -> None:
     tail = warm()
     tail.extend(head(10 + TAIL_ENTRIES), entries(11, TAIL_ENTRIES))
     assert not tail.covers(9)
-    assert seqs(tail, 10) == list(range(11, 11 + TAIL_ENTRIES))
+    assert seqs(tail, 10, limit=TAIL_ENTRIES) == list(range(11, 11 + TAIL_ENTRIES))
 
 
 def test_bodies_that_no_page_shows_are_not_kept() -> None:
@@ -143,6 +177,9 @@ def test_whatever_happens_a_tail_answers_as_the_store_would_or_says_no(
         for after in range(latest[which] + 1):
             if tail.covers(after):
                 assert seqs(tail, after) == list(range(max(after + 1, first[which]), latest[which] + 1))
+            kept = list(range(first[which], after))[::-1]
+            for limit in (1, 3):
+                assert backward(tail, after, limit) in (None, (kept[:limit], len(kept) <= limit))
 
 
 def test_kept_encodings_count_until_their_entry_goes() -> None:

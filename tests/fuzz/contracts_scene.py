@@ -39,6 +39,7 @@ from tests.fuzz.loop import LoopThread
 from tests.fuzz.mortal import Mortal
 from web.auth import Principal
 from web.grammar import parse_ulid
+from web.http import stays
 from web.mesh_messages import mesh_said
 from web.options import WebOptions
 from web.params import QueryMessages, WaitForMessages
@@ -273,7 +274,7 @@ class Scene:
         else:
             waiting = Waiting(service, options, Slots(9, 9))
             params = WaitForMessages(timeout_seconds=wait, **asked)
-            waited = await waiting.wait(caller, inbox, params, trio.sleep_forever, page_bytes=page_bytes)
+            waited = await waiting.wait(caller, inbox, params, stays, page_bytes=page_bytes)
             waited.release()
             body = waited.body
         page = msgspec.json.decode(body)

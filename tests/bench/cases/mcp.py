@@ -2,9 +2,10 @@
 against a plain ASGI application that answers with the bytes of such a page.
 
 The same tool over the same messages, served by the SDK's low-level server in stateless JSON mode: under the Hypercorn
-that serves Postroom, and under uvicorn, its usual host. The pages are at every place of the inbox in turn: Postroom
-has the newest of its messages in memory and reads the others from its database, and it checks the caller's token on
-every call; the SDK's server has all of them in memory and asks nobody (`servers/sdk_tools.py`).
+that serves Postroom, and under uvicorn, its usual host. The pages begin everywhere among the newest messages, where
+agents read; the SDK's server has all of them in memory and asks nobody (`servers/sdk_tools.py`), Postroom has these in
+memory, and checks the caller's token on every call. Those further back, which it reads from its database, are a figure
+of their own.
 """
 
 import json
@@ -25,6 +26,7 @@ from tests.bench.harness import CLIENT_NEAR_LIMIT, Bench, run_client
 from tests.bench.processes import Server, running
 from tests.bench.servers.seeded import Seeded
 from tests.bench.subject import NotWhatItSays, Subject, postroom
+from web.params import MAX_LIMIT
 
 NAME = "mcp"
 
@@ -42,9 +44,9 @@ CONNECTIONS = 8
 """Agents that call at the same time. One alone would measure latency, many more only the length of a queue."""
 
 LIMIT = 20
-MESSAGES = 100
-EVERYWHERE = range(MESSAGES - LIMIT + 1)
-"""All cursors after which there is a whole page."""
+MESSAGES = 200
+NEWEST = range(MESSAGES - TAIL_ENTRIES, MESSAGES - LIMIT + 1)
+"""Cursors of agents that keep up: after each there is a whole page, and all of it is in the inbox's tail."""
 FURTHER_BACK = range(MESSAGES - TAIL_ENTRIES)
 """Those of agents that catch up: these pages are read from the database, none from the tail."""
 FILLING_BYTES = 300
@@ -83,7 +85,7 @@ def measure(bench: Bench) -> list[Figure]:
         size = _compare_answers(servers, credentials)
         bare = stack.enter_context(_bare(subject.server, credentials, directory))
         contenders = {
-            name: _contender(bench, server, credentials, EVERYWHERE)
+            name: _contender(bench, server, credentials, NEWEST)
             for name, server in ({ASGI: bare} | servers).items()
         }
         contenders[CATCHING_UP] = _contender(bench, subject.server, credentials, FURTHER_BACK)
@@ -125,8 +127,11 @@ def _seeded(server: Server, credentials: tuple[str, str]) -> Seeded:
     """Return the tool and the messages as Postroom gives them."""
     tools = call_once(server, "tools/list", {}, credentials)["tools"]
     [tool] = [tool for tool in tools if tool["name"] == "query_messages"]
-    page = _page(server, 0, MESSAGES, credentials)
-    return Seeded(tool, page["messages"], page["epoch"])
+    messages: list[Any] = []
+    while len(messages) < MESSAGES:
+        page = _page(server, len(messages), MAX_LIMIT, credentials)
+        messages += page["messages"]
+    return Seeded(tool, messages, page["epoch"])
 
 
 def _sdk(module: str, seeded: Path, directory: Path) -> Any:
@@ -137,7 +142,7 @@ def _bare(server: Server, credentials: tuple[str, str], directory: Path) -> Any:
     """Return the plain application that answers with the bytes that Postroom gave for one page."""
     line = Line(server.port)
     try:
-        line.send(request(server, "tools/call", _arguments(EVERYWHERE[-1] // 2, LIMIT), credentials))
+        line.send(request(server, "tools/call", _arguments(NEWEST[0], LIMIT), credentials))
         while (answer := line.receive()) is None:
             pass
     finally:
