@@ -64,19 +64,24 @@ def main(
     for line in machine:
         console.print(line, style="dim", highlight=False, soft_wrap=True)
     figures: list[Figure] = []
+    failed: list[str] = []
     try:
         for name, measure in CASES.items():
-            if not only or name in only:
-                bench.begin(name)
+            if only and name not in only:
+                continue
+            bench.begin(name)
+            try:
                 figures += measure(bench)
-    except (ServerFailed, LoadFailed, NotWhatItSays) as error:
-        console.print(f"[red]bench:[/] {error}", highlight=False)
-        for note in getattr(error, "__notes__", ()):
-            console.print(note, style="dim", highlight=False, soft_wrap=True)
-        sys.exit(EXIT_FAILED)
+            except (ServerFailed, LoadFailed, NotWhatItSays) as error:  # half an hour of others is not lost by it
+                failed.append(name)
+                console.print(f"[red]bench, {name}:[/] {error}", highlight=False)
+                for note in getattr(error, "__notes__", ()):
+                    console.print(note, style="dim", highlight=False, soft_wrap=True)
     except KeyboardInterrupt:
         console.print("bench: interrupted; no figures were written.")
         sys.exit(EXIT_INTERRUPTED)
+    if failed and not figures:
+        sys.exit(EXIT_FAILED)
     console.print(as_table(figures))
     results = results_of(figures, machine, bench.notes, bench.series)
     if keep and output.exists():
@@ -87,6 +92,9 @@ def main(
             f"The rounds of {name} disagree: the machine was busy with something else; run it again."
         )
     console.print(f"Written to {output}.")
+    if failed:
+        console.print(f"[red]Without figures, because they failed:[/] {', '.join(failed)}", highlight=False)
+        sys.exit(EXIT_FAILED)
     if strict and not all_met(figures):
         sys.exit(EXIT_GOAL_MISSED)
 
