@@ -24,10 +24,12 @@ from actors.live import Live
 from actors.router import Router
 from actors.rules import append, retention
 from actors.tail import Tail
+from actors.watchers import Watcher
 from storage import memory_tx
 from storage.errors import OutcomeUnknown
 from storage.memory_tx import MemoryTx
 from web import render
+from web.auth import Principal
 from web.limits import BodiesInFlight
 from web.slots import Slots
 
@@ -249,6 +251,21 @@ def a_full_disk_makes_actors_fail() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def who_sleeps_is_not_told_of_its_scope() -> Iterator[None]:
+    """A wait or stream that is open goes on with the scope that its token had when it was opened."""
+    with patch.object(Watcher, "rescope", lambda self: None):
+        yield
+
+
+@contextmanager
+def a_scope_is_forgotten_now_and_then() -> Iterator[None]:
+    """A token that has a scope reads everything, at some calls."""
+    real, due = Principal.may_read, _every(20)
+    with patch.object(Principal, "may_read", lambda self, slug: due() or real(self, slug)):
+        yield
+
+
 async def _failing(*args: object) -> bool:
     await trio.lowlevel.checkpoint()
     raise RuntimeError("the disk is full")
@@ -261,8 +278,8 @@ BREAKAGES: Mapping[str, tuple[Broken, int, str]] = {
     "some are not woken": (some_are_not_woken, 1, "only after"),
     "nobody is woken after an unknown outcome": (
         nobody_is_woken_after_an_unknown_outcome,
-        190,
-        "it is there",
+        615,
+        "plain shows",
     ),
     "slots are kept": (slots_are_kept, 0, "slots"),
     "watchers are kept": (watchers_are_kept, 0, "watchers"),
@@ -276,6 +293,12 @@ BREAKAGES: Mapping[str, tuple[Broken, int, str]] = {
     "deliveries are tried once": (deliveries_are_tried_once, 2, "never came"),
     "the cursor is stored too early": (the_cursor_is_stored_too_early, 20, "never came"),
     "replies get lost": (replies_get_lost, 2, ""),
+    "who sleeps is not told of its scope": (
+        who_sleeps_is_not_told_of_its_scope,
+        0,
+        "came when it was closed",
+    ),
+    "a scope is forgotten now and then": (a_scope_is_forgotten_now_and_then, 0, "when it was closed"),
     "a full disk makes actors fail": (a_full_disk_makes_actors_fail, 4, "inbox actor failed"),
 }
 """By name: what breaks, the first seed from 0 on that has shown it, and words of what it finds."""

@@ -42,6 +42,7 @@ class Person:
             self.headers.append(("Authorization", f"Bearer {token}"))
         self.chance = chance_of(machine.seed, name)
         self.hangs_up = machine.shape.hang_up
+        self.asked_at = 0.0
         self._kept: Client | None = None
 
     # -- what it does -----------------------------------------------------------------------------------------
@@ -91,6 +92,7 @@ class Person:
         if data is not None:
             fields.append(("Content-Length", str(len(data))))
         sent = head(method, target, fields) + (data or b"")
+        self.asked_at = trio.current_time()
         leaves = not patiently and self.chance.random() < self.hangs_up
         self.note(f"{method} {target} {_short(data)}{' and hangs up' if leaves else ''}")
         if leaves:

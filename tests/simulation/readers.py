@@ -193,6 +193,7 @@ class Streamer(Person):
         if self._last_id:
             fields.append(("Last-Event-ID", self._last_id))
         self.note(f"streams {', '.join(self._slugs)} from {self._last_id or 'the beginning'}")
+        self.asked_at = trio.current_time()
         await client.send(head("GET", target, fields))
         client._begin("GET")
         first = await client._event()

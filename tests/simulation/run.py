@@ -16,6 +16,7 @@ import trio.testing
 
 from tests.simulation import fates
 from tests.simulation.agents import ADA, BOB, CYD, Agent, Drainer, Mailer, Writer
+from tests.simulation.door import Door, Doorkeeper, VisitingStreamer, Visitor, WaitingVisitor
 from tests.simulation.fates import MADE, Admin
 from tests.simulation.people import Person
 from tests.simulation.ports import no_sockets
@@ -129,14 +130,30 @@ async def _settle(machine: Machine) -> list[Person]:
     ada, bob = Agent(machine, "setup-ada", ADA, tokens[ADA]), Agent(machine, "setup-bob", BOB, tokens[BOB])
     await make("PUT", "/v1/beacons/all", {"inboxes": [PLAIN]}, ada)
     await make("PUT", "/v1/beacons/hooks", {"inboxes": [HOOKS]}, bob)
+    visitors = await make("POST", "/v1/tokens", {"kind": "agent", "inboxes": [HOOKS, PLAIN]})
     for one in (admin, ada, bob):
         await one.let_go()
     machine.disk.opened.awake = awake  # type: ignore[union-attr]  # it is open
     admin.hangs_up = machine.shape.hang_up
-    return _people(machine, tokens, admin)
+    people = _people(machine, tokens)
+    if machine.shape.visitors and visitors:
+        people += _visitors(machine, visitors["token"], Door(visitors["token_id"]))
+    return [*people, admin] if machine.shape.admin else people
 
 
-def _people(machine: Machine, tokens: dict[str, str], admin: Admin) -> list[Person]:
+def _visitors(machine: Machine, token: str, door: Door) -> list[Person]:
+    """Return who reads by one token, and behind them who changes it."""
+    visiting = (
+        Visitor(machine, "visitor", token),
+        WaitingVisitor(machine, "waiting-visitor", token),
+        VisitingStreamer(machine, "visiting-streamer", token),
+    )
+    for one in visiting:
+        one.door = door
+    return [*visiting, Doorkeeper(machine, "doorkeeper", ADMIN_TOKEN, door)]
+
+
+def _people(machine: Machine, tokens: dict[str, str]) -> list[Person]:
     shape = machine.shape
     reader = tokens[CYD]
     people: list[Person] = [Sender(machine, f"sender{n}") for n in range(shape.senders)]
@@ -149,8 +166,7 @@ def _people(machine: Machine, tokens: dict[str, str], admin: Admin) -> list[Pers
     who = (CYD, ADA)
     people += [Writer(machine, f"writer{n}", who[n], tokens[who[n]]) for n in range(shape.writers)]
     people += [Nuisance(machine, f"nuisance{n}") for n in range(shape.nuisances)]
-    people += [Pager(machine, f"pager{n}", reader) for n in range(max(1, shape.pagers))]
-    return [*people, admin] if shape.admin else people
+    return people + [Pager(machine, f"pager{n}", reader) for n in range(max(1, shape.pagers))]
 
 
 async def _live(machine: Machine, people: list[Person]) -> None:

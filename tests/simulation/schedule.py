@@ -33,6 +33,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
     `hang_up`: how often somebody leaves before the answer. `reorder`: how often an answer of the store is late.
     `idle_seconds`, `known_inboxes`, `tail_bytes`: as in `actors.options`.
+    `visitors`: whether there are readers whose token is changed while they read.
     `limits`: the most messages that inboxes keep while retention is on; 0, it never is.
     """
 
@@ -64,6 +65,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: float
     known_inboxes: int
     tail_bytes: int
+    visitors: bool
 
 
 def chance_of(seed: int, name: str) -> random.Random:
@@ -105,6 +107,7 @@ def shape_of(seed: int) -> Shape:
         idle_seconds=chance.choice((0.2, 1.0, 60.0, 60.0)),
         known_inboxes=chance.choice((1, 16_384)),
         tail_bytes=chance.choice((3_000, 1_048_576)),
+        visitors=chance.random() < 0.3,
     )
 
 
