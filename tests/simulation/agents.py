@@ -74,7 +74,9 @@ class Drainer(Agent):
         self.hangs_up = 0.0
         for _ in range(ROUNDS):
             page = await self._pull(self._high, waiting=False)
-            if page is not None and not page["items"] and not page["has_more"]:
+            if page is None:
+                await self.think()
+            elif not page["items"] and not page["has_more"]:
                 break
         else:
             self.find("drains for ever")
@@ -160,6 +162,7 @@ class Mailer(Agent):
         for _ in range(ROUNDS):
             page = await self._read(peek=True, limit=100)
             if page is None:
+                await self.think()
                 continue
             if not page["messages"]:
                 if page["unread"]:

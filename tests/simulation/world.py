@@ -208,11 +208,12 @@ class Machine:
     # -- when all have gone -----------------------------------------------------------------------------------
     async def come_to_rest(self) -> None:
         """Wait until nothing is under way any more, and look whether everything was given back."""
-        if not await self._until(self._routed):
-            self.ledger.find("the router does not come to the end of the log")
-        if await self._until(lambda: not self._held()):
+        if await self._until(lambda: self._routed() and not self._held()):
             return
-        self.ledger.find(f"not given back: {', '.join(self._held())}")
+        if not self._routed():
+            self.ledger.find("the router does not come to the end of the log")
+        if self._held():
+            self.ledger.find(f"not given back: {', '.join(self._held())}")
 
     async def _until(self, condition: Callable[[], bool]) -> bool:
         with trio.move_on_after(QUIET_SECONDS):
