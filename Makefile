@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 ARGS ?=
 # Two processes, as there are two cores; the tests of one file stay together, because they may share a server.
-SIDE_BY_SIDE ?= -n 2 --dist loadfile
+SIDE_BY_SIDE ?= -n 2 --dist loadfile --no-loadscope-reorder
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help run test lint audit docs bench bench-quick bench-page soak clean environment dist man screenshots
@@ -55,6 +55,7 @@ soak: environment ## Kill and restart the server 50 times under load; long runs 
 	@$(BIN)/python -m pytest tests/fuzz/test_drain_machine.py tests/fuzz/test_contracts_machine.py --machine-runs 2000 --timeout 0 $(ARGS)
 	@$(BIN)/python -m pytest tests/simulation/test_seeds.py --simulation-seeds 10000 --timeout 0 $(ARGS)
 	@$(BIN)/python -m pytest tests/storage/test_power_cuts.py --power-cuts 5000 --timeout 0 $(ARGS)
+	@$(BIN)/python -m pytest tests/floods --floods full -s --timeout 0 $(ARGS)
 	@$(BIN)/python -m pytest tests/bench --every-case $(ARGS)
 	@$(BIN)/python -m pytest tests/packages --whole-wheel --timeout 0 $(ARGS)
 

@@ -17,8 +17,24 @@ from structlog.testing import capture_logs
 from tests.budgets import BUDGETS_SECONDS, DEFAULT_SECONDS
 
 HERE = Path(__file__).parent
-DEFAULT_KILL_ROUNDS = 10
-"""How often each of the durability tests kills the server in an ordinary run; `make soak` asks for more."""
+DEFAULT_KILL_ROUNDS = 5
+"""How often each of the two durability tests kills the server in an ordinary run; `make soak` asks for more."""
+LONG_FILES = (
+    "tests/postroom/test_agent_docs.py",
+    "tests/packages/test_packages.py",
+    "tests/simulation/test_seeds.py",
+    "tests/live/test_restore.py",
+    "tests/live/test_durability.py",
+    "tests/live/test_mesh_kills.py",
+    "tests/live/test_mail_kills.py",
+    "tests/postroom/test_follow.py",
+    "tests/live/test_secrets_at_rest.py",
+    "tests/live/test_full_disk.py",
+    "tests/postroom/test_provider_docs.py",
+    "tests/postroom/test_tutorial.py",
+    "tests/postroom/test_api_docs.py",
+)
+"""Files of few and long tests, which begin first: at the end, one process would have nothing to do beside them."""
 DEFAULT_MACHINE_RUNS = 40
 DEFAULT_POWER_CUTS = 100
 DEFAULT_SIMULATION_SEEDS = 200
@@ -55,6 +71,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=DEFAULT_SIMULATION_SEEDS,
         metavar="N",
         help=f"seeds of the simulated world (default {DEFAULT_SIMULATION_SEEDS})",
+    )
+    parser.addoption(
+        "--floods",
+        choices=("small", "full"),
+        default="small",
+        help="how many connections, bytes and seconds the floods have (default small)",
     )
     parser.addoption(
         "--every-case",
@@ -116,6 +138,12 @@ def exceeded(spent: dict[str, float]) -> list[str]:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of the long files in front; xdist gives out files in this order (`--no-loadscope-reorder`)."""
+    places = {path: place for place, path in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run that passed but took too long; one of many rounds, or of all live tests twice, is long on purpose."""
     option = session.config.getoption
@@ -124,6 +152,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         and option("--machine-runs") <= DEFAULT_MACHINE_RUNS
         and option("--simulation-seeds") <= DEFAULT_SIMULATION_SEEDS
         and option("--power-cuts") <= DEFAULT_POWER_CUTS
+        and option("--floods") == "small"
         and not option("--whole-wheel")
     )
     if ordinary and session.exitstatus == pytest.ExitCode.OK and exceeded(session.config.stash[_spent]):

@@ -25,6 +25,7 @@ from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, ASGISendEven
 
 from web import request_ids
 from web.addresses import TrustedProxies
+from web.attempts import keep_back
 from web.auth import Authenticator
 from web.errors import ApiError
 from web.faults import as_api_error
@@ -219,7 +220,11 @@ class Front:
         mcp = self._mcp if path == b"/mcp" and self._options.mcp_enabled else None
         if mcp is None and not path.startswith(API_PREFIXES) and path not in API_PATHS:
             raise _no_such_page()
-        request.principal = self._authenticator.authenticate(request.headers, request.source_ip)
+        try:
+            request.principal = self._authenticator.authenticate(request.headers, request.source_ip)
+        except ApiError as refused:
+            await keep_back(refused)
+            raise
         if self._stopping.is_set():
             raise _stopping()
         if mcp is not None:

@@ -72,7 +72,11 @@ def main(
             bench.begin(name)
             try:
                 figures += measure(bench)
-            except (ServerFailed, LoadFailed, NotWhatItSays) as error:  # half an hour of others is not lost by it
+            except (
+                ServerFailed,
+                LoadFailed,
+                NotWhatItSays,
+            ) as error:  # half an hour of others is not lost by it
                 failed.append(name)
                 console.print(f"[red]bench, {name}:[/] {error}", highlight=False)
                 for note in getattr(error, "__notes__", ()):

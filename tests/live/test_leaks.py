@@ -13,6 +13,8 @@ from tests.live.stack import ECHO, stack
 from tests.wire.client import head
 from web.http import Answer, Request
 from web.routes import Route
+from web.upstream.connections import Connection
+from web.upstream.http1 import Http1
 
 REQUESTS = 1_000
 CLIENTS = 8
@@ -88,6 +90,54 @@ async def test_uploads_that_break_off_give_everything_back(tmp_path: Path, size:
         in_flight = served.front.ingest.in_flight
         assert (in_flight.small, in_flight.large) == (0, 0)
         assert open_descriptors() == before
+
+
+LAST_WORDS = {
+    "nothing": b"",
+    "half a head": b"POST /in/demo HTTP/1.1\r\nHost:",
+    "half a body": head("POST", "/in/demo", [("Content-Length", "10")]) + b"half",
+    "a request": head("POST", "/in/demo", [("Content-Length", "0")]),
+    "its last request": head("POST", "/in/demo", [("Content-Length", "0"), ("Connection", "close")]),
+    "what is no request": b"\0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("words", LAST_WORDS)
+async def test_a_connection_leaves_no_cycle_for_the_collector(tmp_path: Path, words: str) -> None:
+    """One would keep what the connection has received last until the collector looks at what has lived for long."""
+
+    async def some(count: int) -> None:
+        for _ in range(count):
+            async with await served.connect() as client:
+                if words:
+                    await client.send(LAST_WORDS[words])
+                await served.served.connections.wait_until(bool)
+                if "request" in words:
+                    await client.reply()
+        await served.served.connections.wait_until_none()
+
+    async with stack(tmp_path) as served:
+        with trio.fail_after(10):
+            await some(3)  # what is made on first use is there
+            gc.collect()
+            gc.disable()
+            try:
+                await some(20)
+                found = [one for one in unreachable() if isinstance(one, Connection | Http1)]
+            finally:
+                gc.enable()
+    assert not found
+
+
+def unreachable() -> list[object]:
+    """Return what only the collector would find."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        return gc.garbage[:]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
 
 
 @pytest.mark.parametrize("target", ["/in/demo", "/v1/hot", "/healthz"])

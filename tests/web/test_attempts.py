@@ -3,11 +3,22 @@
 from collections.abc import Iterator
 
 import pytest
+import trio
+import trio.testing
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from tests.web.test_rates import Clock
-from web.attempts import MAX_LINES_PER_MINUTE, UNKNOWN, WrongTokens
+from web.attempts import (
+    KEPT_BACK_SECONDS,
+    MAX_LINES_PER_MINUTE,
+    STORM,
+    UNKNOWN,
+    KeptBack,
+    WrongTokens,
+    keep_back,
+)
+from web.errors import ApiError
 
 ADDRESS = "192.0.2.7"
 
@@ -31,6 +42,26 @@ def test_so_many_in_a_minute_are_told_that_they_are_wrong_and_the_next_to_wait()
     assert codes(wrong, 2) == ["unauthenticated", "rate_limited"]
     clock.now += 3600
     assert codes(wrong, 4) == ["unauthenticated"] * 3 + ["rate_limited"]
+
+
+def test_of_a_storm_from_one_address_refusals_are_kept_back_until_it_has_passed() -> None:
+    clock = Clock()
+    wrong = WrongTokens(clock)
+    at_once = 3 + STORM * 3
+    refusals = [wrong.refusal(ADDRESS, 3) for _ in range(at_once + 2)]
+    assert [isinstance(refusal, KeptBack) for refusal in refusals] == [False] * at_once + [True] * 2
+    assert refusals[-1].answer() == refusals[-3].answer(), "it is told nothing else"
+    assert not isinstance(wrong.refusal("192.0.2.8", 3), KeptBack)
+    clock.now += 60
+    assert not any(isinstance(wrong.refusal(ADDRESS, 3), KeptBack) for _ in range(at_once))
+
+
+async def test_what_is_kept_back_comes_late_and_nothing_else(autojump_clock: trio.testing.MockClock) -> None:
+    began = trio.current_time()
+    await keep_back(ApiError("rate_limited", "x"))
+    assert trio.current_time() == began
+    await keep_back(KeptBack("rate_limited", "x"))
+    assert trio.current_time() == began + KEPT_BACK_SECONDS
 
 
 def test_the_refusals_are_those_of_the_table_and_say_nothing_else() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import trio
 import trio.testing
 from structlog.testing import capture_logs
 
@@ -10,6 +11,7 @@ from tests.wire.client import Headers, Reply
 from tests.wire.harness import PEER
 from tests.wire.mcp_calls import PLAIN, request
 from tests.wire.scene import Scene, scene
+from web.attempts import KEPT_BACK_SECONDS, STORM
 from web.options import WebOptions
 
 WRONG = ("Authorization", "Bearer prm_agent_wrong")
@@ -87,6 +89,20 @@ async def test_a_valid_token_is_never_refused_for_its_neighbours(
         posted = await ask(at, *at.headers, place=7)
         assert (posted.status, posted.json["result"]) == (200, {})
         assert await wrong(at, 1) == [429], "nor does it make good for them"
+
+
+@pytest.mark.parametrize("place", [0, 7], ids=["REST", "MCP"])
+async def test_a_storm_is_answered_late_and_valid_tokens_at_once(
+    tmp_path: Path, place: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with scene(tmp_path, auth_failures_per_minute=1) as at:
+        assert (await wrong(at, 1 + STORM)) == [401, *[429] * STORM]
+        began = trio.current_time()
+        assert (await ask(at, WRONG, place=place)).status == 429
+        kept_back = trio.current_time()
+        assert kept_back - began >= KEPT_BACK_SECONDS
+        assert (await ask(at, *at.headers, place=place)).status == 200
+        assert trio.current_time() - kept_back < KEPT_BACK_SECONDS
 
 
 async def test_a_missing_token_counts_nothing_and_is_never_told_to_wait(

@@ -3,6 +3,7 @@
 import re
 from urllib.parse import quote, unquote
 
+from web.attempts import keep_back
 from web.auth import Authenticator
 from web.errors import ApiError
 from web.http import Answer, Request
@@ -56,6 +57,7 @@ class Signing:
                 [(b"authorization", b"Bearer " + token.encode("ascii"))], request.source_ip
             )
         except ApiError as error:
+            await keep_back(error)
             headers = tuple(header for header in error.answer().headers if header[0] == b"retry-after")
             return self._form(request, error.message, error.status, headers)
         before = gate.find(self._sessions, request)
