@@ -56,6 +56,7 @@ soak: environment ## Kill and restart the server 50 times under load; long runs 
 	@$(BIN)/python -m pytest tests/simulation/test_seeds.py --simulation-seeds 10000 --timeout 0 $(ARGS)
 	@$(BIN)/python -m pytest tests/storage/test_power_cuts.py --power-cuts 5000 --timeout 0 $(ARGS)
 	@$(BIN)/python -m pytest tests/floods --floods full -s --timeout 0 $(ARGS)
+	@$(BIN)/python -m tests.hostile --minutes 15
 	@$(BIN)/python -m pytest tests/bench --every-case $(ARGS)
 	@$(BIN)/python -m pytest tests/packages --whole-wheel --timeout 0 $(ARGS)
 

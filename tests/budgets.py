@@ -22,6 +22,7 @@ BUDGETS_SECONDS: dict[str, float] = {
     "docs": 90,
     "simulation": 240,
     "security": 90,
+    "hostile": 120,
     "floods": 60,
 }
 

@@ -79,6 +79,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many connections, bytes and seconds the floods have (default small)",
     )
     parser.addoption(
+        "--fuzz-minutes",
+        type=float,
+        default=None,
+        metavar="N",
+        help="how long each kind of hostile input is tried (default: some seconds)",
+    )
+    parser.addoption(
         "--every-case",
         action="store_true",
         help="run every case of the benchmarks in small, those that take long as well",
@@ -153,6 +160,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         and option("--simulation-seeds") <= DEFAULT_SIMULATION_SEEDS
         and option("--power-cuts") <= DEFAULT_POWER_CUTS
         and option("--floods") == "small"
+        and option("--fuzz-minutes") is None
         and not option("--whole-wheel")
     )
     if ordinary and session.exitstatus == pytest.ExitCode.OK and exceeded(session.config.stash[_spent]):

@@ -21,7 +21,10 @@ MAX_STEPS = 8
 MAX_INDEX = 15
 """Elements before the wanted one are kept as raw values for a moment, so an index stays small."""
 
-_SYNTAX = re.compile(r"(?:[^.\[\]]{1,100}|\[[0-9]{0,2}\])(?:\.[^.\[\]]{1,100}|\[[0-9]{0,2}\])*")
+_NAME = r'[^.\[\]"\\\x00-\x1f]{1,100}'
+"""Without what stands escaped in JSON: the decoder takes no such name for a member."""
+
+_SYNTAX = re.compile(rf"(?:{_NAME}|\[[0-9]{{0,2}}\])(?:\.{_NAME}|\[[0-9]{{0,2}}\])*")
 _STEP = re.compile(r"\[([0-9]*)\]|([^.\[\]]+)")
 _ROOT = re.compile(rb"[ \t\n\r]*([\[{])")
 _ABSENT = msgspec.Raw(b"null")
@@ -33,7 +36,7 @@ def parse_path(text: str) -> Path:
     `[]` for the only element of one.
 
     Raises `ValueError` with a sentence. A member whose own name contains a dot or a bracket cannot be
-    reached.
+    reached, nor one with a quote, a backslash or a control character.
     """
     if _SYNTAX.fullmatch(text) is None:
         raise ValueError("expected a path such as type, event.type or [0].id")

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from storage.records import InboxSettings
 from tests.web.verify.judging import BODY, NOW_US, Headers, Whole, judge
+from web.errors import ApiError
 from web.verify.model import Judgement, SignedHead
-from web.verify.registry import compile_verifier
+from web.verify.registry import check_verifier, compile_verifier
 
 DEEP = b'{"deep":' + b"[" * 9_000 + b"]" * 9_000 + b',"type":"a"}'
 
@@ -178,3 +179,13 @@ def test_no_body_and_no_path_raise(body: bytes, steps: list[str]) -> None:
     options = {"event_type": [f"body:{path}", f"body:[].{path}"], "delivery_id": "form:a"}
     headers: Headers = []
     assert judge("none", options, [], headers, body).verified is None
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "a\x00b", "x.a\x1fb"])
+def test_a_member_whose_name_is_escaped_in_json_cannot_be_named(name: str) -> None:
+    """It was taken, and then every message to the inbox ended in a defect."""
+    for field in ("event_type", "delivery_id"):
+        options = {"header": "X-S", field: f"body:{name}"}
+        with pytest.raises(ApiError) as refused:
+            check_verifier("hmac", options)
+        assert refused.value.field == f"verifier_options.{field}"
