@@ -35,9 +35,7 @@ SAFETY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"accept-ranges", b"bytes"),
 )
 
-BYTES = Media(
-    "application/octet-stream", "The bytes, as an attachment, in the stored type if no browser would run it."
-)
+BYTES = Media("*/*", "The bytes, as an attachment, in the stored type if no browser would run it.")
 
 ABOUT = About(
     "Reading",
