@@ -16,7 +16,7 @@ ARGS ?=
 SIDE_BY_SIDE ?= -n 2 --dist loadfile --no-loadscope-reorder
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help run test lint audit docs bench bench-quick bench-page soak clean environment dist man screenshots
+.PHONY: help run test lint audit docs mutants bench bench-quick bench-page soak clean environment dist man screenshots
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,9 @@ audit: $(VENV)/dev.stamp ## Ask for known holes in what a server runs on (needs 
 docs: $(VENV)/dev.stamp ## Build the documentation as a site in build/docs; a warning is an error
 	@$(BIN)/python -m sphinx -b html -W --keep-going -n -q docs build/docs
 	@echo "build/docs/index.html"
+
+mutants: $(VENV)/dev.stamp ## Change one thing at a time in the pure modules: do their unit tests notice? (ARGS=tail for one group)
+	@nice $(BIN)/python -m tests.mutation $(ARGS)
 
 bench: environment build/queue.stamp ## Measure against bare servers and write bench-results.json
 	@$(BIN)/python -m tests.bench $(ARGS)

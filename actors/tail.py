@@ -61,7 +61,7 @@ class Tail:
     def extend(self, head: Head, entries: Sequence[NewEntry]) -> None:
         """Take what a turn has committed: the new head, and the entries it added in order."""
         self.head = head
-        if self.base is None or (entries and entries[0].seq != self._next_seq()):
+        if self.base is None or (entries and not self._ends_before(entries[0].seq)):
             self.clear()
             self.base = head.latest_seq - len(entries)
         for entry in entries:
@@ -155,8 +155,8 @@ class Tail:
         newer.reverse()
         return newer
 
-    def _next_seq(self) -> int:
-        return self._entries[-1].row.seq + 1 if self._entries else (self.base or 0) + 1
+    def _ends_before(self, seq: int) -> bool:
+        return bool(self._entries) and self._entries[-1].row.seq + 1 == seq
 
     def _add(self, entry: NewEntry) -> None:
         body = entry.body if entry.body is not None and len(entry.body) <= self._budget.body_limit else None
@@ -203,5 +203,5 @@ class TailBudget:
 
     def forget(self, tail: Tail) -> None:
         """Give back the bytes of a tail that is cleared."""
-        if self._by_use.pop(tail, self) is None:
-            self.bytes -= tail.bytes
+        self._by_use.pop(tail, None)
+        self.bytes -= tail.bytes

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -219,15 +219,13 @@ def _shapes(struct: type[msgspec.Struct]) -> dict[str, type]:
     texts.
     """
     if struct not in _known_shapes:
-        hints = get_type_hints(struct, include_extras=True)
+        hints = get_type_hints(struct)
         _known_shapes[struct] = {name: _shape(hints[name]) for name in struct.__struct_fields__}
     return _known_shapes[struct]
 
 
 def _shape(hint: Any) -> type:
     origin = get_origin(hint)
-    if origin is Annotated:
-        return _shape(get_args(hint)[0])
     if origin in (Union, UnionType):
         return _shape(next(arg for arg in get_args(hint) if arg is not type(None)))
     if origin in (list, tuple):

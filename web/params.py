@@ -224,8 +224,7 @@ class CreateToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 raise invalid("inboxes", 'Name the inboxes that the token may read, or "all".')
             if self.machines:
                 raise invalid("machines", UNBOUND)
-        if self.kind != "admin":
-            _check_inboxes(self.inboxes)
+        _check_inboxes(self.inboxes)
         self.expires_us()
 
     def scope(self) -> tuple[str, ...] | None:

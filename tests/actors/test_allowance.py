@@ -137,3 +137,16 @@ def test_whatever_comes_nothing_is_brought_that_was_not_matched_and_every_match_
 @given(st.lists(st.builds(match, agents, names, st.floats(0, 1)), unique_by=lambda m: (m.agent_id, m.name)))
 def test_without_limits_all_hear_of_it_that_match(matches: list[Match]) -> None:
     assert admitted(matches, 0, Book().tally(MOST), MOST) == by_agent(matches)
+
+
+def test_what_is_withdrawn_was_never_brought_and_what_was_kept_back_stays_so() -> None:
+    book = Book({ADA: Count(4, 1, 7)})
+    counting = book.tally(per_day=9)
+    day = counting.brought(ADA, 4, 3)
+    counting.withdrew(ADA, day, 2)
+    assert book == {ADA: Count(4, 2, 7)}
+    assert counting.added() == [(ADA, 4, 1, 0)]
+    book[ADA] = Count(4, 0, 7)
+    counting.withdrew(ADA, day, 1)
+    assert book == {ADA: Count(4, 0, 7)}, "somebody else took it back already"
+    assert counting.added() == []

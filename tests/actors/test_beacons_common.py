@@ -169,6 +169,7 @@ async def test_a_required_word_that_traffic_is_full_of_narrows_nothing_down(beac
         (Reach({"commons": "topic", "m": "machine"}), {"kinds": ("message", *PUBLISHED)}, False),
         (Reach({"commons": "topic"}, everything=True), {"kinds": PUBLISHED}, True),
         (Reach({"commons": "topic"}, everything=True), {"types": PUBLISHED}, True),
+        (Reach({"commons": "topic", "agent.a": "agent"}), {"kinds": PUBLISHED}, False),
         (Reach({}), {"inboxes": ("ci",)}, False),
     ],
 )

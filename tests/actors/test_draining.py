@@ -46,6 +46,27 @@ def test_a_conversation_of_the_contract_goes_as_it_says(conversation: Conversati
         assert (window.items, inbox.reader.ack_cursor, window.window_high, window.has_more) == step[1:]
 
 
+def test_what_was_looked_at_without_a_break_is_remembered_also_while_nothing_is_acknowledged() -> None:
+    inbox = Inbox([Row(seq, 0.5, True) for seq in range(1, 7)])
+    assert inbox.pull(limit=2).reader.served_high == 2
+    assert inbox.pull(limit=4).reader.served_high == 4
+    assert inbox.pull(limit=1).reader.served_high == 4, "looking at less again takes nothing back"
+    assert inbox.pull(since=4, limit=1).reader.served_high == 5
+    assert inbox.pull(since=6).reader.served_high == 5, "6 was passed over"
+
+
+def test_what_does_not_fit_begins_with_the_first_seq_beyond_the_budget() -> None:
+    costs = [(3, 40), (4, 30), (7, 30), (9, 1)]
+    assert draining.fitting(costs, 101) is None
+    assert draining.fitting(costs, 100) == 9
+    assert draining.fitting(costs, 99) == 7
+    assert draining.fitting(costs, 70) == 7
+    assert draining.fitting(costs, 1) == 4, "the first one fits always"
+    assert draining.fitting([(3, 1), (4, 0)], 1) is None
+    assert draining.fitting([(3, 40)], 1) is None
+    assert draining.fitting([], 0) is None
+
+
 # -- acknowledging one by one ------------------------------------------------------------------------
 
 
@@ -79,6 +100,7 @@ def test_too_many_holes_are_refused_by_the_oldest() -> None:
     with pytest.raises(TooManyRuns) as refused:
         acknowledge_each(reader, [seqs[-1]], lambda after: after + 1)
     assert refused.value.oldest == 1
+    assert "seq 1 " in str(refused.value)
     assert acknowledge_each(reader, [1], inbox.next_seq).ack_cursor == 2
 
 

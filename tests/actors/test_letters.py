@@ -40,6 +40,7 @@ def test_the_kind_of_a_message_is_that_of_its_inbox_and_of_an_agent_s_what_it_sa
 def test_a_webhook_is_read_by_its_body_and_has_no_sender() -> None:
     letter = letter_of(row(), content({"content_type": "application/json"}, {"sender": None}))
     assert letter.sender is None
+    assert letter.row == row()
     read = letter.input
     assert (read.mid, read.received_at, read.inbox, read.event_type) == (7, 1_000, "ci", "push")
     assert (read.kind, read.salience) == ("webhook", 0.5)
@@ -82,6 +83,8 @@ def test_what_does_not_look_as_expected_is_matched_by_what_does(kind: InboxKind,
 
 def test_a_message_without_a_body_is_read_by_its_type() -> None:
     assert letter_of(row(), content(body=None, kind=BodyKind.EMPTY)).input.terms == {"push"}
+    noted = letter_of(row("topic", "note"), content(body=None, kind=BodyKind.EMPTY))
+    assert noted.input.terms == terms("note")
 
 
 # -- scopes ----------------------------------------------------------------------------------------------------
@@ -108,6 +111,16 @@ def test_whoever_has_a_token_reads_the_commons_and_whoever_has_none_reads_nothin
 
 def test_a_private_inbox_is_in_no_scope_whatever_a_token_names() -> None:
     assert not scope_of([token(("agent.ben",))]).covers("agent.ben", "agent")
+
+
+def test_what_comes_from_an_inbox_that_is_gone_is_seen_by_nobody() -> None:
+    for scope in (seen_by(None), seen_by(frozenset({"ci"}))):
+        assert scope.sees("ci", "webhook")
+        assert not scope.sees("ci", "agent")
+        assert not scope.sees(None, "webhook")
+        assert not scope.sees("ci", None)
+        assert not scope.sees(None, None)
+    assert not seen_by(frozenset({"ci"})).sees("docs", "webhook")
 
 
 def test_what_one_token_sees_is_what_it_names() -> None:

@@ -19,6 +19,7 @@ from actors.rules.presence import (
     WaitBegan,
     WaitEnded,
     apply,
+    is_alive,
     state_of,
 )
 from actors.rules.sessions import REMEMBERED, Sessions
@@ -68,10 +69,13 @@ ARRIVED = Arrived(s(0), CARD, 300)
         ([Heard(s(0))], 301, State.STALE),
         ([Left(s(0))], 0, State.GONE),
         ([ARRIVED, Arrived(s(10), CARD, 30)], 41, State.STALE),
+        ([Heard(s(10_000))], 10_060, State.ACTIVE),
     ],
 )
 def test_what_an_agent_has_done_says_what_it_is_now(events: list[Event], now: float, state: State) -> None:
-    assert state_of(after(events), s(now)) is state
+    presence = after(events)
+    assert state_of(presence, s(now)) is state
+    assert is_alive(presence, s(now)) == (state not in (State.GONE, State.STALE))
 
 
 def test_a_check_in_replaces_what_was_said_before_and_a_sign_of_life_does_not() -> None:
@@ -83,6 +87,11 @@ def test_a_check_in_replaces_what_was_said_before_and_a_sign_of_life_does_not() 
 
 def test_a_late_sign_of_life_does_not_make_an_agent_older() -> None:
     assert after([ARRIVED, Heard(s(9)), Heard(s(3))]).last_activity_at == s(9)
+
+
+def test_a_farewell_is_a_sign_of_life_too() -> None:
+    assert after([ARRIVED, Left(s(9))]).last_activity_at == s(9)
+    assert after([ARRIVED, Heard(s(9)), Left(s(3))]).last_activity_at == s(9)
 
 
 moments = st.integers(0, s(1_000))
@@ -136,3 +145,12 @@ def test_sessions_without_number_take_no_memory_without_bound() -> None:
         sessions.called(str(number), s(number), 300)
     assert len(sessions._called) == REMEMBERED
     assert sessions.called("another", s(10 * REMEMBERED), 300)
+
+
+def test_of_too_many_sessions_those_are_forgotten_that_called_least_lately() -> None:
+    sessions = Sessions()
+    for number in range(REMEMBERED):
+        sessions.called(str(number), s(0), 300)
+    sessions.called("0", s(1), 300)
+    sessions.called("another", s(1), 300)
+    assert list(sessions._called) == [*map(str, range(2, REMEMBERED)), "0", "another"]

@@ -43,6 +43,9 @@ def test_what_is_over_the_count_goes_oldest_first() -> None:
 def test_what_is_over_the_bytes_goes_but_never_the_newest() -> None:
     head, oldest = kept(10)
     assert plan(head, oldest, Retention(max_bytes=35), now_us=0).head.live_rows == 3
+    assert plan(head, oldest, Retention(max_bytes=30), now_us=0).head.live_rows == 3
+    assert not wanted(head, Retention(max_bytes=100), 0)
+    assert wanted(head, Retention(max_bytes=99), 0)
     assert plan(head, oldest, Retention(max_bytes=1), now_us=0).head.live_rows == 1
 
 
@@ -52,6 +55,8 @@ def test_what_has_come_of_age_goes_also_the_newest() -> None:
     drop = plan(head, oldest, young, now_us=9 * SECOND)
     assert (drop.rows, drop.head.first_seq) == (5, 6)
     assert drop.head.due_at == 10 * SECOND
+    assert not wanted(drop.head, young, 10 * SECOND - 1)
+    assert wanted(drop.head, young, 10 * SECOND)
     everything = plan(head, oldest, young, now_us=100 * SECOND)
     assert (everything.head.live_rows, everything.head.first_seq, everything.head.due_at) == (0, 11, None)
 
@@ -62,6 +67,7 @@ def test_holes_that_erasing_left_are_passed_over() -> None:
     head = msgspec.structs.replace(head, live_rows=8, live_bytes=80)
     drop = plan(head, oldest, Retention(max_messages=6), now_us=0)
     assert (drop.rows, drop.head.first_seq) == (2, 5)
+    assert plan(head, oldest[1:], Retention(), now_us=0).head.first_seq == 1, "what is dropped is a decision"
 
 
 def test_one_turn_drops_a_bounded_number_and_says_that_more_is_left() -> None:

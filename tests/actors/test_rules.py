@@ -1,3 +1,4 @@
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,7 +71,8 @@ def test_whatever_arrives_numbers_stay_dense_and_each_key_has_one_message(
 
 
 def test_a_purge_keeps_the_counter_and_reports_what_it_took() -> None:
-    after = purged(HEAD)
+    after = purged(msgspec.structs.replace(HEAD, due_at=5))
+    assert after.due_at is None
     assert (after.latest_seq, after.first_seq, after.live_rows, after.live_bytes) == (7, 8, 0, 0)
     assert (after.dropped_rows, after.dropped_bytes) == (5, 50)
 
@@ -88,3 +90,6 @@ def test_a_restart_budget_is_spent_by_failures_close_together_only() -> None:
     assert budget.spend(11)  # the one at 0 is out of the window by now
     assert budget.spend(12)  # and so is the one at 1
     assert not budget.spend(13)  # 11, 12 and 13 are three within ten seconds
+    assert not budget.spend(21)  # so are 12, 13 and 21
+    assert not budget.spend(23)  # 13 is ten seconds ago, which is within them
+    assert budget.spend(31.1)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from actors.rules.matching.texts import FORM
 from actors.rules.searching.asking import MOST_BEGINNINGS, MOST_WORDS, NoQuestion, read
-from actors.rules.searching.charsets import CODECS
+from actors.rules.searching.charsets import CODECS, media_type
 from actors.rules.searching.texts import TEXT_LIMIT, words_of
 from actors.rules.searching.words import WORD_CHARS, words
 from storage.records import BodyKind
@@ -195,6 +195,10 @@ def test_bytes_of_another_set_or_of_another_kind_are_not_read(content_type: str)
         (b"text=%90%BF%8B%81", "shift_jis", "text 請 求"),
         (b"text=caf%C3%A9", "utf-8", "text cafe"),
         (b"text=caf%C3%A9&b=%7B%22c%22%3A%22%5Cnd%22%7D", "nonsense", "text cafe b c d"),
+        (b"a=+%0D%0A%5B%22x%5Cny%22%5D", "utf-8", "a x y"),
+        (b"a=%EF%BB%BF%7B%22x%5Cny%22%7D", "utf-8", "a x y"),
+        (b"a=x+%5B%22%5Cny%22%5D", "utf-8", "a x ny"),
+        (b"a=XX%7B%22%5Cny%22%7D", "utf-8", "a xx ny"),
     ],
 )
 def test_a_form_is_read_in_its_set_or_in_utf_8(body: bytes, content_type: str, expected: str) -> None:
@@ -207,6 +211,44 @@ def test_no_bytes_in_no_set_are_a_failure(body: bytes, name: str, media_type: st
     for kind in (body_kind(body), BodyKind.LARGE):
         for word in words_of(message(body, kind, typed(f"{media_type}; charset={name}"))):
             assert 0 < len(word) <= WORD_CHARS
+
+
+def test_only_what_looks_like_json_has_escapes() -> None:
+    latin = "é " + r"a\u0062"
+    for body, found in (
+        (latin, "e a u0062"),
+        ('"' + latin, "e a u0062"),
+        ("[" + latin, "e ab"),
+        ("{" + latin, "e ab"),
+    ):
+        said = typed("text/plain; charset=latin1")
+        assert words_of(message(body.encode("latin-1"), BodyKind.BYTES, said)) == found.split()
+
+
+def test_nothing_is_read_of_a_body_that_is_not_there() -> None:
+    assert words_of(message(said=typed("text/plain; charset=latin1"), event_type="push")) == ["push"]
+
+
+def test_a_character_that_was_cut_off_does_not_make_text_another_set() -> None:
+    body = "é ".encode() + b"x" * (TEXT_LIMIT - 4) + "é".encode()
+    assert len(body[:TEXT_LIMIT].decode("utf-8", "ignore").encode()) < TEXT_LIMIT
+    said = typed("text/plain; charset=latin1")
+    assert words_of(message(body, BodyKind.LARGE, said))[0] == "e"
+    assert words_of(message(body[:TEXT_LIMIT], BodyKind.BYTES, said))[0] == "a", "that is its end"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        ("text/plain", "text/plain"),
+        (" Text/Plain ;a=b;c=d", "text/plain"),
+        (";a", ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_media_type_is_what_stands_before_its_parameters(content_type: str | None, expected: str) -> None:
+    assert media_type(content_type) == expected
 
 
 def test_of_a_long_body_the_beginning_is_read() -> None:
@@ -261,22 +303,32 @@ def test_a_question_is_words_phrases_beginnings_and_exclusions(
     assert (shown(asked.wanted), shown(asked.unwanted)) == (wanted.split(), unwanted.split())
 
 
+NO_WORD = r"Expected at least one word to look for: letters or digits\."
+
+
 @pytest.mark.parametrize(
     ("question", "complaint"),
     [
-        ("", "at least one word to look for: letters or digits"),
-        (" \t ", "at least one word to look for: letters or digits"),
-        ('"" -"" * - -*', "at least one word to look for: letters or digits"),
-        ("🎉 !?", "at least one word to look for: letters or digits"),
-        ("-only -these", "not only words to leave out"),
+        ("", NO_WORD),
+        (" \t ", NO_WORD),
+        ('"" -"" * - -*', NO_WORD),
+        ("🎉 !?", NO_WORD),
+        ("-only -these", r"Expected at least one word to look for, and not only words to leave out\."),
         (" ".join(f"w{n}" for n in range(MOST_WORDS + 1)), f"at most {MOST_WORDS} words"),
         ("_".join("x" * (MOST_WORDS + 1)), f"at most {MOST_WORDS} words"),
         (" ".join(f"w{n}*" for n in range(MOST_BEGINNINGS + 1)), f"at most {MOST_BEGINNINGS} words with"),
     ],
 )
 def test_what_cannot_be_looked_for_is_refused_in_a_sentence(question: str, complaint: str) -> None:
-    with pytest.raises(NoQuestion, match=complaint):
+    with pytest.raises(NoQuestion, match=complaint) as refused:
         read(question)
+    assert str(refused.value).startswith("Expected ")
+    assert str(refused.value).endswith(".")
+
+
+def test_as_much_may_be_asked_as_is_said() -> None:
+    assert len(read(" ".join(f"w{n}" for n in range(MOST_WORDS))).wanted) == MOST_WORDS
+    assert len(read(" ".join(f"w{n}*" for n in range(MOST_BEGINNINGS))).wanted) == MOST_BEGINNINGS
 
 
 @given(st.text(max_size=120))

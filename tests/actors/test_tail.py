@@ -1,8 +1,9 @@
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.tail import ENTRY_OVERHEAD_BYTES, TAIL_ENTRIES, Tail, TailBudget
-from storage.records import BodyKind, Head, NewEntry, Verdict
+from storage.records import BodyKind, Head, NewEntry, StoredMessage, Verdict
 
 LIMIT = 1_000_000
 BODY_LIMIT = 100
@@ -58,6 +59,50 @@ def test_a_turn_that_adds_nothing_warms_a_tail_too() -> None:
     assert seqs(tail, 7) == [8]
 
 
+def test_a_row_and_its_head_are_those_that_were_committed() -> None:
+    tail = Tail(TailBudget(LIMIT, BODY_LIMIT))
+    whole = NewEntry(
+        1,
+        b"a" * 16,
+        70,
+        BODY_LIMIT,
+        b'{"f":1}',
+        b"{}",
+        BodyKind.TEXT,
+        b"x" * BODY_LIMIT,
+        None,
+        "push",
+        Verdict.VERIFIED,
+    )
+    apart = NewEntry(2, b"b" * 16, 71, 900, b"{}", b'{"s":"t"}', BodyKind.LARGE, None, 5, "", Verdict.FAILED)
+    tail.extend(head(2), [whole, apart])
+    page, _ = tail.look(0, None, 10)
+    assert page.head == head(2)
+    assert page.rows == [StoredMessage(*msgspec.structs.astuple(entry)[:11]) for entry in (whole, apart)]
+    for limit in (1, 2):
+        looked = tail.look_back(None, None, limit)
+        assert looked is not None
+        assert looked[0].head == head(2)
+
+
+def test_an_entry_costs_its_texts_and_something_more() -> None:
+    budget = TailBudget(LIMIT, BODY_LIMIT)
+    tail = Tail(budget)
+    kept = msgspec.structs.replace(entries(1, 1, body=b"x" * BODY_LIMIT)[0], facts=b"f" * 30, said=b"s" * 7)
+    empty = msgspec.structs.replace(kept, seq=2, body=None)
+    tail.extend(head(2), [kept, empty])
+    assert tail.bytes == budget.bytes == 2 * (ENTRY_OVERHEAD_BYTES + 37) + BODY_LIMIT
+
+
+def test_a_head_whose_entries_are_not_known_leaves_nothing_and_is_gone_on_from() -> None:
+    tail = warm()
+    tail.skip(head(14))
+    assert (tail.covers(13), tail.covers(14), tail.covers(15)) == (False, True, False)
+    assert tail.look(14, None, 1)[0].head == head(14)
+    tail.extend(head(16), entries(15, 2))
+    assert seqs(tail, 14) == [15, 16]
+
+
 def test_a_look_says_whether_more_matches_lie_beyond_its_limit() -> None:
     tail = warm()
     page, _ = tail.look(5, None, 2)
@@ -105,9 +150,13 @@ def test_a_look_back_is_newest_first_and_whole_or_left_to_the_store() -> None:
     assert backward(tail, limit=3) == ([10, 9, 8], False)
     assert backward(tail, before=9, limit=2) == ([8, 7], False)
     assert backward(tail, limit=5) is None, "whether there are more is not known here"
+    tail.extend(head(10, first=5), [])
+    assert backward(tail, limit=5) is None, "5 is kept, and not here"
     tail.extend(head(10, first=6), [])
     assert backward(tail, limit=5) == ([10, 9, 8, 7, 6], True)
     assert backward(tail, before=6) == ([], True)
+    tail.clear()
+    assert backward(tail) is None
     assert backward(Tail(TailBudget(LIMIT, BODY_LIMIT))) is None
 
 
@@ -158,6 +207,7 @@ def test_clearing_gives_the_bytes_back() -> None:
     tail.clear()
     assert budget.bytes == 0
     assert not tail.covers(6)
+    assert tail not in budget._by_use, "else the inboxes that nobody uses would be kept for ever"
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5), st.integers(0, 3)), max_size=40))
@@ -191,9 +241,12 @@ def test_kept_encodings_count_until_their_entry_goes() -> None:
     for entry in (first, second, third):
         entry.keep("variant", b"x" * 1_000)
     assert (tail.bytes, budget.bytes) == (before + 3_000, before + 3_000)
+    assert first.fragments == {"variant": b"x" * 1_000}
+    cost = first.cost
+    assert cost > 1_000 + ENTRY_OVERHEAD_BYTES
     tail.drop_oldest()
     first.keep("another", b"x" * 1_000)  # by a reader that has it still
-    assert budget.bytes == tail.bytes == (before + 3_000) - first.cost
+    assert budget.bytes == tail.bytes == (before + 3_000) - cost
     tail.clear()
     second.keep("another", b"x" * 1_000)
     assert budget.bytes == tail.bytes == 0

@@ -2,7 +2,8 @@
 
 import pytest
 
-from postroom.sse import Event, EventReader
+from postroom import sse
+from postroom.sse import Event, EventReader, NoEventStream
 
 STREAM = (
     b"retry: 2000\n\n"
@@ -49,3 +50,28 @@ def test_what_the_standard_ignores_is_ignored(line: str) -> None:
     reader = EventReader()
     assert [event.id for event in reader.events([f"{line}\ndata: x\n\n".encode()])] == [""]
     assert reader.retry_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("stream", "meant"),
+    [
+        (b"data: a\r\ndata: b\r\n\r\n", [Event("message", "a\nb", "")]),
+        (b"event: gap\ndata: a\n\ndata: b\n\n", [Event("gap", "a", ""), Event("message", "b", "")]),
+        (b"\ndata: a\r\n\r\n", [Event("message", "a", "")]),
+        (b"data: a\n\n\n\r\n\rdata: b\n\n", [Event("message", "a", ""), Event("message", "b", "")]),
+        (b"data: \xff\xc3\n\n", [Event("message", "\ufffd\ufffd", "")]),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_lines_end_in_any_way_and_events_are_called_what_they_say(
+    stream: bytes, meant: list[Event], size: int
+) -> None:
+    pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
+    assert list(EventReader().events(pieces)) == meant
+
+
+def test_what_never_ends_a_line_is_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "MAX_LINE_BYTES", 8)
+    assert len(list(EventReader().events([b"data: ab", b"\n\n"]))) == 1
+    with pytest.raises(NoEventStream, match="no stream of events"):
+        list(EventReader().events([b"data: abc"]))

@@ -32,6 +32,10 @@ def test_a_transaction_is_bounded_by_units() -> None:
     lanes.put(job() for _ in range(BATCH_UNITS + 1))
     assert len(lanes.choose(0)) == BATCH_UNITS
     assert len(lanes.choose(0)) == 1
+    lanes.put(job() for _ in range(BATCH_UNITS - 2))
+    lanes.put([job(Lane.BODIES), job(Lane.DELIVERIES), job(Lane.DELIVERIES)])
+    assert len(lanes.choose(0)) == BATCH_UNITS
+    assert len(lanes.choose(0)) == 1
 
 
 def test_a_transaction_is_bounded_by_bytes_but_one_unit_always_goes() -> None:
@@ -39,6 +43,12 @@ def test_a_transaction_is_bounded_by_bytes_but_one_unit_always_goes() -> None:
     jobs = [job(cost=2 * BATCH_BYTES), job(cost=BATCH_BYTES), job(cost=1)]
     lanes.put(jobs)
     assert [lanes.choose(0) for _ in range(3)] == [[one] for one in jobs]
+    half, quarter = BATCH_BYTES // 2, BATCH_BYTES // 4
+    for costs, together in (([half, half, 1], 2), ([half, quarter, half], 2), ([half, quarter, quarter], 3)):
+        jobs = [job(cost=cost) for cost in costs]
+        lanes.put(jobs)
+        assert lanes.choose(0) == jobs[:together]
+        assert lanes.choose(0) == jobs[together:]
 
 
 def test_a_piece_of_a_body_goes_also_beside_answers_that_fill_the_transaction() -> None:
@@ -48,6 +58,7 @@ def test_a_piece_of_a_body_goes_also_beside_answers_that_fill_the_transaction() 
     for piece in pieces:
         lanes.put(job(cost=BATCH_BYTES // 4) for _ in range(8))
         assert piece in lanes.choose(0)
+    lanes = Lanes()
     lanes.put(job() for _ in range(2 * BATCH_UNITS))
     late = job(Lane.DELIVERIES)
     lanes.put([late])

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web.addresses import MAX_HOPS, TrustedProxies, address_of, network_of, plain, shared_by
+from web.addresses import (
+    MAX_ELEMENT_BYTES,
+    MAX_HOPS,
+    MAX_QUOTED_COMMAS,
+    TrustedProxies,
+    address_of,
+    network_of,
+    plain,
+    shared_by,
+)
 
 PROXY, EDGE, INNER = "127.0.0.1", "10.0.0.1", "10.0.0.2"
 PROXIES = TrustedProxies(map(network_of, ("127.0.0.1", "10.0.0.0/8", "2001:db8:ffff::/48")))
@@ -80,6 +89,12 @@ def standard(*values: bytes) -> Lines:
         (["\u0662\u0660\u0663.0.113.9".encode()], PROXY),
         ([b"\xb9.0.113.9"], PROXY),
         ([b"203.0.113.9\x00"], PROXY),
+        ([b"203.0.113.9\x0b"], PROXY),
+        ([b"X203.0.113.9"], PROXY),
+        ([b"[2001:db8::9]:4"], "2001:db8::9"),
+        ([b"[2001:db8::9]:x4"], PROXY),
+        ([b" " * 53 + b"203.0.113.9"], "203.0.113.9"),
+        ([b" " * 54 + b"203.0.113.9"], PROXY),
         ([b"\xff" * 60_000], PROXY),
         ([b"1" * 60_000], PROXY),
         ([b" " * 60_000 + b"203.0.113.9"], PROXY),
@@ -90,6 +105,8 @@ def test_the_client_is_the_first_from_the_right_that_is_no_proxy(values: list[by
 
 
 # -- Forwarded -----------------------------------------------------------------------------------------------------
+
+LONGEST = b"for=203.0.113.9;host=".ljust(MAX_ELEMENT_BYTES - 1, b"x")
 
 
 @pytest.mark.parametrize(
@@ -120,6 +137,8 @@ def test_the_client_is_the_first_from_the_right_that_is_no_proxy(values: list[by
         ([b"for=203.0.113.9, for=unknown, for=10.0.0.1"], EDGE),
         ([b"for=203.0.113.9, proto=https, for=10.0.0.1"], EDGE),
         ([b"for=203.0.113.9, , for=10.0.0.1"], EDGE),
+        ([b"for=203.0.113.9", b""], PROXY),
+        ([b"for=203.0.113.9", b",for=10.0.0.1"], EDGE),
         ([b"by=203.0.113.9;proto=http"], PROXY),
         ([b"xfor=203.0.113.9"], PROXY),
         ([b"for=203.0.113.9;for=10.0.0.1"], PROXY),
@@ -137,6 +156,12 @@ def test_the_client_is_the_first_from_the_right_that_is_no_proxy(values: list[by
         ([b";" * 60_000], PROXY),
         ([b"for=203.0.113.9;host=" + b"x" * 60_000], PROXY),
         ([b'by="' + b"," * 400 + b'";for=203.0.113.9'], PROXY),
+        ([b'by="' + b"," * MAX_QUOTED_COMMAS + b'";for=203.0.113.9'], "203.0.113.9"),
+        ([b'by="' + b"," * (MAX_QUOTED_COMMAS + 1) + b'";for=203.0.113.9'], PROXY),
+        ([LONGEST], "203.0.113.9"),
+        ([LONGEST + b"x"], PROXY),
+        ([b"for=198.51.100.1," + LONGEST], "203.0.113.9"),
+        ([b"for=203.0.113.9" + b",for=10.0.0.1;host=proxy.example" * 30], "203.0.113.9"),
     ],
 )
 def test_the_standard_header_is_read_as_its_rfc_says(values: list[bytes], client: str) -> None:
@@ -191,6 +216,8 @@ def test_two_headers_are_believed_as_far_as_they_agree(one: bytes, other: bytes,
 def test_only_a_trusted_peer_speaks_for_others(peer: str | None, client: str | None) -> None:
     for lines in (listed(b"203.0.113.9"), standard(b"for=203.0.113.9")):
         assert PROXIES.client(peer, [(b"host", b"x"), *lines]) == client
+    assert PROXIES.trusts_peer(peer) == (client == "203.0.113.9")
+    assert not TrustedProxies().trusts_peer(peer)
 
 
 def test_without_trusted_proxies_nobody_is_believed() -> None:
@@ -310,31 +337,13 @@ def test_a_network_has_one_spelling(text: str, network: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "10.0.0.1/8",
-            "fd00::1/8",
-            "10.0.0.0/33",
-            "::/129",
-            "10.0.0.0/255.0.0.0",
-            "10.0.0.0/-1",
-            "10.0.0.0/",
-        ),
-        *(
-            "",
-            "/8",
-            "10.0.0",
-            "fe80::1%eth0",
-            "[::1]",
-            "127.0.0.1:80",
-            "localhost",
-            " 10.0.0.1",
-            "10.0.0.1\n",
-        ),
-        *("1" * 100, "\u0661.0.0.1"),
+        *("10.0.0.1/8", "fd00::1/8", "10.0.0.0/33", "::/129", "10.0.0.0/255.0.0.0", "10.0.0.0/-1"),
+        *("10.0.0.0/", "", "/8", "10.0.0", "fe80::1%eth0", "[::1]", "127.0.0.1:80", "localhost"),
+        *(" 10.0.0.1", "10.0.0.1\n", "1" * 100, "\u0661.0.0.1"),
     ],
 )
 def test_what_is_no_network_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"address|network|host bits|octet|netmask|digits"):
         network_of(text)
 
 
@@ -354,6 +363,7 @@ def test_a_mapped_network_holds_the_addresses_that_it_means() -> None:
         ("192.0.2.1", "192.0.2.1"),
         ("::1", "::1"),
         ("fe80::1%eth0", "fe80::1%eth0"),
+        ("::ffff:c000:201", "::ffff:c000:201"),
     ],
 )
 def test_an_ipv4_peer_of_a_dual_stack_socket_is_shown_as_ipv4(peer: str, shown: str) -> None:

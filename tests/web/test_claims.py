@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from storage.memory_read import MemorySnapshot
 from storage.memory_state import MemoryState
 from storage.records import INLINE_BODY_BYTES, BodyKind
+from storage.secret import SecretBytes
 from web import claims
 from web.verify.model import Judgement
 
@@ -84,6 +85,7 @@ def test_credentials_are_redacted_wherever_they_stand(name: bytes) -> None:
         (b"//", b"//"),
         (b"/s3cret", b"/[redacted]"),
         (b"/s3cret/", b"/[redacted]/"),
+        (b"/X", b"/[redacted]"),
         (b"/s3cret/a//b", b"/[redacted]/a//b"),
         (b"//s3cret/a", b"//[redacted]/a"),
         (b"/%2Fs3cret\xff/a", b"/[redacted]/a"),
@@ -91,6 +93,14 @@ def test_credentials_are_redacted_wherever_they_stand(name: bytes) -> None:
 )
 def test_a_credential_in_the_path_is_taken_out_of_it(path: bytes, shown: bytes) -> None:
     assert claims.redacted_path(path) == shown
+
+
+def test_a_held_secret_is_known_in_the_first_segment_alone() -> None:
+    held = claims.Held([SecretBytes(b"Xab"), SecretBytes(b"")])
+    for path in (b"/Xab", b"//Xab/", b"Xab/c", b"/%58ab/c"):
+        assert held.in_path(path)
+    for path in (b"", b"/", b"/c/Xab", b"/Xab%", b"/XXab", b"/ab"):
+        assert not held.in_path(path)
 
 
 def test_facts_stand_in_the_order_of_the_surface() -> None:
@@ -129,6 +139,10 @@ KINDS = [
     (b"-1e999", BodyKind.TEXT),
     (b"9" * 400 + b".5", BodyKind.TEXT),
     (b"9" * 5_000, BodyKind.TEXT),
+    (b"9" * 400, BodyKind.TEXT),
+    (b'{"a":[1,-' + b"9" * 309 + b"]}", BodyKind.TEXT),
+    (b'["' + b"9" * 400 + b'",1]', BodyKind.JSON),
+    (b"1" + b"0" * 308, BodyKind.JSON),
     (nested(101), BodyKind.TEXT),
     (b'{"a":' * 101 + b"1" + b"}" * 101, BodyKind.TEXT),
     (nested(20_000), BodyKind.TEXT),
@@ -147,6 +161,7 @@ KINDS = [
     (b'"\xff"', BodyKind.BYTES),
     (b'{"a":"\xed\xa0\x80"}', BodyKind.BYTES),
     (b"\x1f\x8b\x08\x00", BodyKind.BYTES),
+    (b"b" * INLINE_BODY_BYTES, BodyKind.TEXT),
     (b"b" * (INLINE_BODY_BYTES + 1), BodyKind.LARGE),
 ]
 

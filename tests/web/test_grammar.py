@@ -54,6 +54,7 @@ def test_slugs_of_private_inboxes_are_reserved() -> None:
         ("1970-01-01T00:00:00-00:00", 0),
         ("2024-02-29T12:00:00.123456Z", 1_709_208_000_123_456),
         ("1970-01-01T00:00:00.9999999Z", 1_000_000),
+        ("1970-01-01T23:59:00+23:59", 0),
     ],
 )
 def test_rfc_3339_times_are_read_to_the_microsecond(text: str, time_us: int) -> None:
@@ -84,6 +85,23 @@ def test_rfc_3339_times_are_read_to_the_microsecond(text: str, time_us: int) -> 
 def test_other_spellings_of_time_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|no such"):
         grammar.parse_time(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("now", "expected an RFC 3339 time, such as 2026-01-31T09:30:00Z$"),
+        ("2024-01-01T00:00:00 02:00", "in a query string \\+ is %2B"),
+        ("2024-13-01T00:00:00Z", "no such day or time of day$"),
+        ("2024-01-01T00:00:00+24:00", "no such offset from UTC$"),
+        ("2024-01-01T00:00:00+00:60", "no such offset from UTC$"),
+    ],
+)
+def test_it_is_said_what_is_wrong_with_a_time(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint) as refused:
+        grammar.parse_time(text)
+    assert ("%2B" in str(refused.value)) == (" " in text)
+    assert isinstance(grammar.parse_time("1970-01-01T02:00:00+02:00"), int)
 
 
 @pytest.mark.parametrize("text", ["9999-12-31T23:59:59-00:01", "0001-01-01T00:00:00+00:01"])

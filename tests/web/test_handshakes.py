@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from storage.records import InboxSettings, Secret
 from storage.secret import SecretBytes
 from tests.handshakes import EVERYWHERE, HANDSHAKES, MALFORMED, SECRETS, Ask, Handshake, Headers, signed
-from web.handshakes import providers
-from web.handshakes.model import Adoption
+from web.handshakes import model, providers
+from web.handshakes.model import MAX_HANDSHAKE_BYTES, Adoption, Reply
 from web.handshakes.providers import compile_handshake
+from web.handshakes.reading import MAX_CHALLENGE_BYTES, MAX_QUERY_BYTES, challenge, parameter
 from web.http import Answer, Request
 from web.replies import answer_headers
 from web.spool import Spool
@@ -180,6 +182,8 @@ tokens = st.text(st.characters(max_codepoint=0x17F), min_size=1, max_size=40) | 
 
 
 @given(tokens)
+@example("a" * 256)
+@example("a" * 257)
 def test_what_x_signs_for_anybody_is_no_valid_message(token: str) -> None:
     query = b"crc_token=" + b"".join(b"%%%02x" % byte for byte in token.encode())
     signature = asked("x", Ask("x", "", b"GET", b"?" + query))
@@ -219,3 +223,77 @@ def test_any_bytes_at_all_get_an_answer_or_none(
     if reply is not None:
         for _, value in told(reply)[1]:
             assert not set(value) & set(range(0x20))
+
+
+# -- the steps of the way ------------------------------------------------------------------------------------
+class Posted(Struct):
+    """A body of a size."""
+
+    size: int
+
+    def whole(self) -> bytes:
+        return b"x" * self.size
+
+
+SAID = Answer(200, b"said")
+
+
+def step(on_verdict: bool = False, forgeable: bool | None = None, reply: Reply = SAID) -> model.Handshake:
+    """Return a handshake that replies the same to all. `forgeable`: whether it signs any body for anybody."""
+    judge = None if forgeable is None else lambda body: bool(forgeable)
+    return model.Handshake(model.Recipe("POST", lambda asked, setup: reply, on_verdict, judge), model.Setup())
+
+
+def request(method: str = "POST") -> Request:
+    return Request(method, b"/in/demo", b"", [], None, nothing)
+
+
+@pytest.mark.parametrize("on_verdict", [False, True])
+def test_what_is_posted_is_answered_at_one_step_alone(on_verdict: bool) -> None:
+    handshake = step(on_verdict)
+    assert handshake.before(request(), Posted(1)) == (None if on_verdict else SAID)
+    assert handshake.after(request(), Posted(1), VALID) == (SAID if on_verdict else None)
+    assert handshake.before(request("PUT"), Posted(1)) is None
+    assert handshake.without_body(request("OPTIONS")) is None
+
+
+def test_what_is_larger_than_any_handshake_is_none() -> None:
+    assert step().before(request(), Posted(MAX_HANDSHAKE_BYTES)) == SAID
+    assert step().before(request(), Posted(MAX_HANDSHAKE_BYTES + 1)) is None
+
+
+def test_without_a_body_no_secret_is_adopted() -> None:
+    adoption = Adoption(SecretBytes(b"s"), SAID)
+    assert step(reply=adoption).without_body(request()) is None
+    assert step().without_body(request()) == SAID
+
+
+@pytest.mark.parametrize(
+    ("forgeable", "size", "before", "after"),
+    [
+        (True, MAX_HANDSHAKE_BYTES, VALID, INVALID),
+        (True, MAX_HANDSHAKE_BYTES + 1, VALID, VALID),
+        (False, 1, VALID, VALID),
+        (None, 1, VALID, VALID),
+        (
+            True,
+            1,
+            Judgement(False, "missing signature", "", "d-1"),
+            Judgement(False, "missing signature", "", "d-1"),
+        ),
+        (True, 1, Judgement(None, None, "", "d-1"), Judgement(None, None, "", "d-1")),
+    ],
+)
+def test_a_signature_that_anybody_gets_from_us_is_none(
+    forgeable: bool | None, size: int, before: Judgement, after: Judgement
+) -> None:
+    assert step(forgeable=forgeable).doubted(before, Posted(size)) == after
+
+
+def test_as_much_is_read_of_a_stranger_as_is_said_and_no_more() -> None:
+    longest = "é" * (MAX_CHALLENGE_BYTES // 2)
+    assert challenge(longest) == longest
+    assert challenge(longest + "e") is None
+    room = MAX_QUERY_BYTES - len(b"a=1&")
+    assert parameter(b"a=1&" + b"b" * room, b"a") == "1"
+    assert parameter(b"a=1&" + b"b" * (room + 1), b"a") is None

@@ -4,6 +4,7 @@ Long by its tables: a row for each value that is taken or refused.
 """
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -38,6 +39,7 @@ def refused_field(call: Any, *arguments: Any, **named: Any) -> str | None:
     with pytest.raises(ApiError) as refused:
         call(*arguments, **named)
     assert refused.value.code == "invalid_argument"
+    assert re.fullmatch(r"[A-Z].+ .+\.", refused.value.message), "a sentence"
     return refused.value.field
 
 
@@ -97,6 +99,8 @@ def test_every_parameter_is_read_as_its_own_type() -> None:
         ("bodies=", "bodies"),
         ("verified=null", "verified"),
         ("since=yesterday", "since"),
+        ("until=today", "until"),
+        ("after+=1", "after "),
         ("until=2024-01-01T00:00:00+02:00", "until"),
         ("since=1970-01-01T00:00:01Z&since=1970-01-01T00:00:01Z", "since"),
         ("epoch=a&epoch=a", "epoch"),

@@ -7,13 +7,21 @@ import pytest
 from actors.commands import Refusal
 from tests.web.waking.targets import sender
 from web.addresses import network_of
-from web.waking.addresses import MAX_URL_CHARS, AllowedNetworks, BadTarget, target_of
+from web.waking.addresses import (
+    MAX_HOST_CHARS,
+    MAX_URL_CHARS,
+    AllowedNetworks,
+    BadTarget,
+    address_of,
+    target_of,
+)
 
 ANY_IPV4 = str(IPv4Address(0))
 
 EVERYTHING = ("0.0.0.0/0", "::/0")
 
 LONG_LABEL = "a" * 64
+LONGEST_NAME = "a." * (MAX_HOST_CHARS // 2) + "a"
 
 BAD = [
     # not ours to call
@@ -98,6 +106,7 @@ BAD = [
     "http://agent*example/",
     f"http://{LONG_LABEL}.example/",
     f"http://{'a.' * 127}aa/",
+    f"http://{LONGEST_NAME}a/",
     f"http://agent.example/{'x' * MAX_URL_CHARS}",
 ]
 
@@ -195,6 +204,19 @@ def test_networks_contain_what_they_say_and_never_what_is_no_machine(
     assert bool(reach) == bool(networks)
     assert [text for text in allowed if not reach.allows(ip_address(text))] == []
     assert [text for text in refused if reach.allows(ip_address(text))] == []
+
+
+def test_a_url_and_a_name_may_be_as_long_as_is_said() -> None:
+    assert target_of(f"http://{LONGEST_NAME}/").host == LONGEST_NAME
+    url = "http://agent.example/".ljust(MAX_URL_CHARS, "x")
+    assert target_of(url).path == url.removeprefix("http://agent.example")
+    with pytest.raises(BadTarget, match="at most"):
+        target_of(url + "x")
+
+
+def test_an_address_with_a_zone_is_none() -> None:
+    assert address_of("fe80::1") == ip_address("fe80::1")
+    assert address_of("fe80::1%eth0") is None
 
 
 def test_without_the_setting_there_are_no_wake_ups_at_all() -> None:
