@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 
 MAX_INPUT_BYTES = 4_096
+ORDINARY_RUNS = 60_000
+ORDINARY_SEED = 1
+"""Without a time, so many inputs, the same ones each time: a suite is no place for chance."""
+
 SLOW_INPUT_SECONDS = 5
 """An input that takes as long is a finding: no parser may be kept busy by what fits into a head."""
 
@@ -24,7 +28,11 @@ def main() -> None:
     atheris.Setup(
         [
             sys.argv[0],
-            f"-max_total_time={seconds}",
+            *(
+                [f"-max_total_time={seconds}"]
+                if seconds
+                else [f"-runs={ORDINARY_RUNS}", f"-seed={ORDINARY_SEED}"]
+            ),
             f"-max_len={MAX_INPUT_BYTES}",
             f"-timeout={SLOW_INPUT_SECONDS}",
             f"-artifact_prefix={directory}/found-",

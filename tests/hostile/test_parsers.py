@@ -11,9 +11,8 @@ from tests.docs.pages import ROOT
 from tests.hostile.everything import EVERYTHING, lay_out
 from tests.hostile.targets import CORPUS, TARGETS
 
-SECONDS = 6
-GRACE_SECONDS = 60
-"""For a start with instrumentation, and the end."""
+GRACE_SECONDS = 120
+"""For a start with instrumentation, and the end; an ordinary run takes a tenth of it."""
 
 FEWEST_EXECUTIONS = 1_000
 
@@ -31,7 +30,10 @@ def test_every_target_has_first_inputs() -> None:
 
 
 def fuzz(name: str, seconds: int, directory: Path) -> tuple[int, str]:
-    """Run one target; return how many inputs were executed, and what was found as text, empty for nothing."""
+    """Run one target; return how many inputs were executed, and what was found as text, empty for nothing.
+
+    With 0 seconds it is an ordinary run.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "tests.hostile.parsers", name, str(seconds), str(directory)],
         cwd=ROOT,
@@ -47,9 +49,9 @@ def fuzz(name: str, seconds: int, directory: Path) -> tuple[int, str]:
 
 def test_nothing_is_found_where_coverage_leads(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     minutes = request.config.getoption("--fuzz-minutes")
-    seconds = SECONDS if minutes is None else int(minutes * 60)
+    seconds = 0 if minutes is None else int(minutes * 60)
     lay_out(tmp_path)
     executed, found = fuzz(EVERYTHING, seconds, tmp_path)
-    print(f"parsers: {executed:,} executions in {seconds} s")
+    print(f"parsers: {executed:,} executions")
     assert not found, found
     assert executed >= FEWEST_EXECUTIONS
