@@ -30,12 +30,16 @@ STATUS: dict[str, int] = {
 RETRY_AFTER_SECONDS = 1
 """What `Retry-After` says when nothing better is known; 429 and 503 always carry the header."""
 
+MAX_FIELD_CHARS = 200
+"""More than any field of ours has. A member that is not known has whatever name its sender gave it, at any length: so
+much of it tells which one is meant."""
+
 
 class ApiError(Exception):
     """Something that the client is told: a code of the table, a sentence, and the field it is about.
 
     The message is written for the person at the other end; it never contains a path of the server, a trace or
-    a secret.
+    a secret. A long `field` is cut off.
     """
 
     def __init__(
@@ -51,7 +55,7 @@ class ApiError(Exception):
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
-        self.field = field
+        self.field = None if field is None else field[:MAX_FIELD_CHARS]
         self.details = details
         self.headers = headers
         self.status = STATUS[code]

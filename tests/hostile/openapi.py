@@ -13,6 +13,9 @@ from pathlib import Path
 from tests.live.harness import Server
 from tests.postroom.serverproc import clean_environment
 
+KEPT = sorted((Path(__file__).parent / "corpus" / "openapi").iterdir())
+"""Requests that once were trouble somewhere, or are of a kind that is. schemathesis keeps none between runs."""
+
 CHECKS = (
     "not_a_server_error",
     "status_code_conformance",

@@ -66,6 +66,58 @@ OTHERS: dict[str, tuple[bytes, ...]] = {
         b'[0].id\n[{"id":"a"}]',
         b"a\npayload=%7B%7D&event=push",
     ),
+    "asked": (
+        b'\x00{"type":"created","kind":"note","subject":"s","text":"t","to":{"agents":["ada"]},"ttl_seconds":9}',
+        b'\x02{"about":"words that matter","types":["push"],"require":["a"],"min_score":0.5,"backfill":3}',
+        b'\x06{"agent_id":"ada","caps":["x"],"ttl_seconds":60,"wake":{"url":"http://10.0.0.1/","secret":"s"}}',
+        b'\x0e{"kind":"agent","inboxes":["demo"],"expires_at":"2030-01-01T00:00:00Z"}',
+        b"\x01q=two+%22a+phrase%22+-without+begin*&limit=5&before=9",
+        b"\x0blast_seen=2026-01-01T00:00:00Z&limit=9",
+    ),
+    "settings": (
+        b'\x00{"slug":"box","verifier":"github","secret":"s","retention":{"max_messages":5,"max_bytes":null}}',
+        b'\x00{"response":{"status":202,"body":"ok","headers":{"X-A":"b"},"content_type":"text/plain"},"search":true}',
+        b'\x00{"signed_url":"https://hooks.example.com/in/demo?a=1","verifier":"twilio"}',
+        b'\x00{"inboxes":"all","name":null,"expires_at":"2030-01-01T00:00:00Z"}',
+        b'\x03{"name":"second","value":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}',
+        b"\x05user:password",
+    ),
+    "claims": (
+        b"/hook/x?a=1\ncontent-type: application/json\ncookie: postroom=abc; b=c\n\n"
+        b'{"a":[1,2.5e3,"\\u00fc"]}',
+        b"http://host/in/demo\ncontent-type: text/html\n\n\xff\x00",
+        b'/\n\n[[[[1e300,"[",12345678901234567890]]]]',
+    ),
+    "mcp": (
+        b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1.5,"method":"ping","method":"tools/list"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query_messages",'
+        b'"arguments":{"inbox":"demo","limit":1e400}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait_for_messages",'
+        b'"arguments":{"inbox":"demo","after":9007199254740993,"timeout_seconds":0}}}',
+        b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{"name":"\\u0000/etc/passwd","arguments":[]}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"agent_send","arguments":'
+        b'{"to_agent":"ada","msg_type":"note","payload":' + b"[" * 600 + b"]" * 600 + b"}}}",
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":[],"capabilities":null}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{"a":1}}}',
+        b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1,"result":{}}]',
+        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query_messages","arguments":'
+        b'{"inbox":"demo"},"_meta":{"progressToken":[],"io.modelcontextprotocol/protocolVersion":7}}}',
+        b"[" * 4_000,
+    ),
+    "openapi": (
+        b"GET /v1/inboxes/{slug}/messages\n/v1/inboxes/demo/messages?after=-1&limit=%00\n",
+        b"GET /v1/inboxes/{slug}/messages\n/v1/inboxes/demo/messages?types=%F0%9F%98&types=\n",
+        b"GET /v1/inboxes/{slug}/messages/{seq}\n/v1/inboxes/demo/messages/9223372036854775808\n",
+        b"GET /v1/inboxes/{slug}\n/v1/inboxes/..%2F..%2Fetc%2Fpasswd\n",
+        b'POST /v1/inboxes\n/v1/inboxes\n{"slug":"a","slug":"b"}',
+        b'POST /v1/inboxes\n/v1/inboxes\n{"retention":{"max_messages":1e999}}',
+        b'POST /v1/inboxes\n/v1/inboxes\n{"response":{"headers":{"X-A":"a\\r\\nSet-Cookie: b"}}}',
+        b'POST /v1/tokens\n/v1/tokens\n{"kind":"agent","inboxes":' + b"[" * 200 + b"]" * 200 + b"}",
+        b'PATCH /v1/tokens/{token_id}\n/v1/tokens/%FF\n{"inboxes":null}',
+        b"PATCH /v1/inboxes/{slug}\n/v1/inboxes/demo\n\xff\xfe{\x00}\x00",
+    ),
     "lives": (life_slot(Life("0123456789abcdef" * 2, 7, Place(1, 2, 3))),),
 }
 

@@ -21,6 +21,7 @@ from storage.lifefile import _slot as life_slot
 from storage.records import InboxSettings, Secret
 from storage.secret import SecretBytes
 from storage.words import words
+from tests.hostile.asked import asked, check_refusal, claims, settings
 from tests.web.verify.genuine import OPTIONS, VERIFYING
 from web import raw, sse
 from web.addresses import TrustedProxies, network_of
@@ -102,10 +103,6 @@ _handshakes = tuple(
     if (handshake := compile_handshake(InboxSettings(verifier=name), _secrets(name))) is not None
 )
 _proxies = TrustedProxies((network_of("127.0.0.0/8"), network_of("10.0.0.0/8"), network_of("fd00::/8")))
-
-
-def _check_refusal(error: ApiError) -> None:
-    assert error.answer().status == 400, error
 
 
 def _check_code(error: Malformed) -> None:
@@ -193,7 +190,7 @@ def queries(data: bytes) -> None:
         try:
             from_query(shape, data, {} if shape is StreamInboxes else {"inbox": "demo"})
         except ApiError as error:
-            _check_refusal(error)
+            check_refusal(error)
 
 
 def objects(data: bytes) -> None:
@@ -202,7 +199,7 @@ def objects(data: bytes) -> None:
         try:
             read(data)
         except ApiError as error:
-            _check_refusal(error)
+            check_refusal(error)
 
 
 def rpc(data: bytes) -> None:
@@ -292,5 +289,8 @@ TARGETS: Mapping[str, Target] = {
         wakes,
         bodies,
         lives,
+        asked,
+        settings,
+        claims,
     )
 }

@@ -1,16 +1,39 @@
 """Requests made from the OpenAPI document, good and bad, are answered as it says."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.hostile.openapi import WAITS, made_requests, run
-from tests.live.api import Api
+from tests.hostile.openapi import KEPT, WAITS, made_requests, run
+from tests.live.api import CALL_SECONDS, Api
 from tests.live.harness import Server
+from tests.openapi import Contract
 
 EXAMPLES = 2
 """Of each operation and kind in an ordinary run."""
 SEED = 1
+
+
+@pytest.fixture(scope="module")
+def kept_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("kept") / "data") as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
+def test_a_kept_request_is_answered_as_the_document_says(path: Path, kept_server: Server) -> None:
+    """A file is an operation of the document, a target, and a body, each from a line of its own on."""
+    operation, target, body = path.read_bytes().split(b"\n", 2)
+    key, method = operation.decode(), operation.split()[0].decode()
+    http = httpx.Client(base_url=kept_server.url, timeout=CALL_SECONDS, trust_env=False)
+    with http:
+        contract = Contract(http.get("/openapi.json").content)
+        headers = {"Authorization": f"Bearer {kept_server.token}", "Content-Type": "application/json"}
+        answer = http.request(method, target.decode(), content=body, headers=headers)
+    assert answer.status_code < 500, answer.text
+    assert contract.faults_of_answer(key, answer.status_code, answer.json()) == []
 
 
 @pytest.mark.parametrize("who", ["admin", "agent"])
