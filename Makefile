@@ -15,6 +15,8 @@ ARGS ?=
 # Two processes, as there are two cores; the tests of one file stay together, because they may share a server.
 SIDE_BY_SIDE ?= -n 2 --dist loadfile --no-loadscope-reorder
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+# A run starts some hundred processes: they read what the first has compiled, whatever the caller's shell says of it.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test lint audit docs mutants bench bench-quick bench-page soak clean environment dist man screenshots
 

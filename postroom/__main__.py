@@ -1,12 +1,11 @@
 """The program `postroom`, also as `python -m postroom`: it loads the commands and runs one.
 
-Nothing is imported here that takes time: until the commands are loaded, which takes half a second, nothing has been
+Nothing is imported here that takes time: until click and what all commands share are loaded, nothing has been
 begun, and Ctrl-C ends the process with our own sentence in place of a trace from the middle of an import.
 """
 
 import os
 import signal
-import sys
 import time
 from functools import partial
 from types import FrameType
@@ -31,11 +30,7 @@ def main() -> None:
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if usual:
         signal.signal(signal.SIGINT, _end_at_once)
-    if sys.argv[1:2] == ["drain"]:
-        # It runs before each turn of an agent: loaded alone, in half the time.
-        from postroom.cli.drain import alone as program
-    else:
-        from postroom.cli.commands import program
+    from postroom.cli.commands import program
 
     if usual:
         program.begins = partial(signal.signal, signal.SIGINT, signal.default_int_handler)

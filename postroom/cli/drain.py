@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import click
 
 from postroom.cli.digest import LEAST_BYTES, digest
-from postroom.cli.program import EXIT_FAILED, EXIT_USAGE, Failure, Program, Remote, remote
+from postroom.cli.program import EXIT_FAILED, EXIT_USAGE, Failure, Remote, remote
 from postroom.cli.terminal import print_json, safe
 from postroom.client import Client, ClientError, Refused, Unreachable
 from postroom.deliveries import Item
@@ -121,14 +121,6 @@ def drain(remote: Remote, budget_tokens: int) -> None:
             save(file, now)
         except OSError as error:
             _say_forgotten(error)
-
-
-@click.group(cls=Program)
-def alone() -> None:
-    """Offer one command alone: all others together take as long again to load."""
-
-
-alone.add_command(drain)
 
 
 def _seconds_left() -> float:

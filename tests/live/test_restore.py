@@ -6,6 +6,7 @@ cursor goes on.
 """
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -16,11 +17,13 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from postroom.cli.commands import program
 from tests.live.api import Api, error_of
 from tests.live.harness import Server
 from tests.postroom.serverproc import clean_environment
-from tests.program import PROGRAM
+from tests.program import INSTALLED, PROGRAM
 
 COMMAND_SECONDS = 30
 FEWEST_ROUNDS = 6
@@ -32,7 +35,14 @@ LIFE = "postroom.life"
 
 
 def postroom(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run one command in a process of its own."""
+    """Run one command: in this process, which loads nothing anew, where that makes no difference to the command.
+
+    A server has a process of its own, and so has the program of an installed package.
+    """
+    if INSTALLED is None and "serve" not in words:
+        unset = dict.fromkeys(name for name in os.environ if name.startswith("POSTROOM_"))
+        end = CliRunner().invoke(program, words, env=unset | environment, prog_name="postroom")
+        return subprocess.CompletedProcess(words, end.exit_code, end.stdout, end.stderr)
     return subprocess.run(
         [*PROGRAM, *words],
         env=clean_environment(**environment),

@@ -100,7 +100,7 @@ def test_a_server_whose_reading_is_off_recommends_no_reading_and_says_why(tmp_pa
         assert stranger.exit_code == 4, "who is no caller is told nothing of the server"
 
 
-@pytest.mark.parametrize("module", ["click", "httpx", "postroom.cli.commands", "trio", "web.app"])
+@pytest.mark.parametrize("module", ["click", "msgspec", "postroom.cli.commands", "trio", "web.app"])
 def test_ctrl_c_during_the_start_ends_in_one_sentence(tmp_path: Path, module: str) -> None:
     """Python itself says what it has just imported, so the signal falls into the middle of the start."""
     words = ["serve", "--data-dir", str(tmp_path / "data"), "--bind", "127.0.0.1:0"]
