@@ -23,7 +23,7 @@ class Group:
         return sorted(path.relative_to(ROOT) for pattern in self.modules for path in ROOT.glob(pattern))
 
 
-MATCHING = ("beacons", "common", "judging", "scoring", "texts", "weights", "words")
+MATCHING = ("beacons", "common", "scoring", "texts", "weights", "words")
 VERIFYING = ("tests/web/verify", "tests/web/test_lone.py")
 
 GROUPS = (
@@ -75,8 +75,8 @@ GROUPS = (
     ),
     Group(
         "index",
-        ("actors/rules/matching/index.py", "actors/rules/matching/shelves.py"),
-        ("tests/actors/test_matching_index.py",),
+        tuple(f"actors/rules/matching/{name}.py" for name in ("index", "judging", "shelves")),
+        ("tests/actors/test_matching_beacons.py", "tests/actors/test_matching_index.py"),
     ),
     Group("searching", ("actors/rules/searching/*.py",), ("tests/actors/test_search_words.py",)),
     Group(

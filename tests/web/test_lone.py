@@ -123,6 +123,25 @@ def test_a_right_signature_is_verified_on_the_short_way(name: str) -> None:
     assert judged(lone, headers, [b'{"kind":', b'"told"}']) == Judgement(True, None, "told", "d1")
 
 
+def test_what_is_well_formed_needs_no_long_way_and_what_is_not_makes_it_once() -> None:
+    template, made = TEMPLATES["hex"], list[Verifier]()
+    key = make_key(template, SecretBytes(SECRET))
+    assert isinstance(key, MacKey)
+
+    def long_way() -> Verifier:
+        made.append(both(template)[0])
+        return made[-1]
+
+    lone = LoneVerifier("x", template, key, long_way, always_reject=True)
+    assert (lone.name, lone.always_reject) == ("x", True)
+    for value in (signature(template, b"a"), signature(template, b"another")):
+        lone.begin(SignedHead("POST", "/in/x", [(b"x-signature", value)], 0))
+    assert made == []
+    for _ in range(2):
+        lone.begin(SignedHead("POST", "/in/x", [], 0))
+    assert len(made) == 1
+
+
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_template_of_the_body_alone_takes_the_short_way(name: str) -> None:
     assert is_lone([TEMPLATES[name]])
