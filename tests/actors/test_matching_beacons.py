@@ -41,6 +41,7 @@ def test_the_terms_of_a_beacon_are_its_telling_words_in_their_order() -> None:
     placed = beacon("I want to hear about the failed Deployments, or x, of deploy-bot 7 数")
     assert placed.terms == ("fail", "deploy", "bot", "数")
     assert placed.shown == ("failed", "deployments", "bot", "数")
+    assert (placed.placed_mid, placed.expires_at) == (0, None)
     assert words_of(placed) == [Word(*pair) for pair in zip(placed.terms, placed.shown, strict=True)]
 
 
@@ -94,6 +95,7 @@ def test_a_beacon_without_a_meaning_is_refused_and_the_field_is_named(
         beacon(about, **wishes)
     assert refused.value.field == field
     assert refused.value.reason
+    assert str(refused.value) == f"{field}: {refused.value.reason}"
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.rules.matching.texts import FORM_FIELDS, TEXT_LIMIT, published_terms, webhook_terms
+from actors.rules.matching.texts import FORM_FIELDS, TEXT_LIMIT, fields, published_terms, webhook_terms
 from actors.rules.matching.words import terms
 from storage.records import BodyKind
 
-FORM = "application/x-www-form-urlencoded; charset=utf-8"
+PLAIN_FORM = "application/x-www-form-urlencoded"
+FORM = f"{PLAIN_FORM}; charset=utf-8"
 HOSTILE_SECONDS = 1.0
 """For ten megabytes of anything; 20 ms is the worst that was seen."""
 
@@ -44,6 +45,7 @@ def of_json(text: str) -> frozenset[str]:
         ('{"htmlUrl": "https://a.test/x", "next": "stays"}', "next stays"),
         ('{"href": "http://a.test/x", "target_uri": "https://a.test/y"}', ""),
         ('{"url": "https://shop.test/checkout"}', "url https shop test checkout"),
+        ('{"aurl": "https://api.test/releases"}', ""),
         ('{"callback_url": "not configured"}', "callback url callback_url not configured"),
         ('{"status_url": "https://a.test see there"}', "status_url https a.test see there"),
         ('{"link": "https://shop.test/cart"}', "link https shop.test cart"),
@@ -81,11 +83,15 @@ def test_the_event_type_is_read_with_the_body() -> None:
         (b"Body=parcel+is+late&Note=%C3%A9t%C3%A9&x=&y", BodyKind.TEXT, FORM, "body parcel is late note été"),
         (b'payload={"type":"button","x_url":null}', BodyKind.TEXT, FORM.upper(), "payload type button"),
         (b"payload=%5B%22one%22%5D", BodyKind.TEXT, FORM, "payload one"),
+        (b'payload=+[{"gone":null}]', BodyKind.TEXT, PLAIN_FORM, "payload"),
+        (b"Body=parcel%FF+late", BodyKind.TEXT, PLAIN_FORM, "body parcel late"),
         (b"words \xff\xfe", BodyKind.BYTES, "text/plain", ""),
         (b"", BodyKind.EMPTY, None, ""),
         (b' [{"name": "large", "gone": null', BodyKind.LARGE, None, "name large"),
         ("größer € ".encode() * 20, BodyKind.LARGE, None, "größer"),
+        (b' {"name": "large", "gone": null', BodyKind.LARGE, None, "name large"),
         (b"\x00\xff" * 20, BodyKind.LARGE, None, ""),
+        (b"words \xff1234", BodyKind.LARGE, None, ""),
     ],
 )  # fmt: skip
 def test_other_bodies_are_read_as_what_they_are(
@@ -97,8 +103,13 @@ def test_other_bodies_are_read_as_what_they_are(
 def test_a_body_is_read_to_its_limit() -> None:
     body = json.dumps({"first": "x " * TEXT_LIMIT, "second": "late"}).encode()
     assert webhook_terms("", body, BodyKind.LARGE, None) == {"first", "x"}
-    form = b"a=b&" * FORM_FIELDS + b"late=late"
+    form = b"a=b&" * FORM_FIELDS + b"late=late&later=later"
     assert webhook_terms("", form, BodyKind.TEXT, FORM) == {"a", "b"}
+
+
+def test_a_form_is_read_in_the_encoding_that_is_asked_for() -> None:
+    assert fields("a=%E9&b=x+y&c=%C3%A9", encoding="latin-1") == [("a", "é"), ("b", "x y"), ("c", "Ã©")]
+    assert fields("a=%E9&c=%C3%A9") == [("a", "\ufffd"), ("c", "é")]
 
 
 @pytest.mark.parametrize("limit", range(TEXT_LIMIT - 3, TEXT_LIMIT + 1))

@@ -98,8 +98,10 @@ def _names_a_link(name: str) -> bool:
 def _unescaped(string: str) -> str:
     try:
         return msgspec.json.decode(f'"{string}"', type=str)
-    except msgspec.DecodeError:  # cut off within an escape, or half of a surrogate pair
-        return string.replace("\\", " ")
+    except (
+        msgspec.DecodeError
+    ):  # cut off within an escape, or half of a surrogate pair: `\` separates words as it is
+        return string
 
 
 def _form_texts(text: str) -> Iterator[str]:
@@ -115,4 +117,4 @@ def _form_texts(text: str) -> Iterator[str]:
 def fields(text: str, *, encoding: str = "utf-8") -> list[tuple[str, str]]:
     """Return names and values of a form, the first `FORM_FIELDS` of them. `encoding`: of what was percent-encoded."""
     parts = text.split("&", FORM_FIELDS)[:FORM_FIELDS]
-    return parse_qsl("&".join(parts), encoding=encoding, errors="replace")
+    return parse_qsl("&".join(parts), encoding=encoding)
