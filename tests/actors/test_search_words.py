@@ -39,6 +39,7 @@ def message(
         ("Đakovo Ħal Þór Maður ŧ", "dakovo hal thor madur t"),
         ("İstanbul ışık KIŞ kış", "istanbul isik kis kis"),
         ("ẞ ƒ ƙ Ɓ ɨ ŋ Ґанок", "ss f k b i n ганок"),
+        ("ȷ ᶁ ғ ⱡ ꝁ Ꝋ", "j d г l k o"),
         ("日本語 テスト", "日 本 語 テスト"),
         ("हिन्दी भाषा", "हिन्दी भाषा"),
         ("ﬁne ① x² Ⅷ", "fine 1 x 2 viii"),

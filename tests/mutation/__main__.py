@@ -30,13 +30,14 @@ def main(names: tuple[str, ...], jobs: int) -> None:
         for tried in pool.map(outcomes, groups):
             _tell(tried)
             every.update(outcome in FOUND for _, outcome in tried)
-            survivors.update(change for change, outcome in tried if outcome not in FOUND)
+            survive = {change for change, outcome in tried if outcome not in FOUND}
+            for change in sorted(survive - reasons.keys()):
+                click.echo(f"survives, and is not listed:\n{entry(change)}")
+            survivors |= survive
     mutated = {str(path) for group in groups for path in group.paths()}
     for change in sorted(change for change in reasons.keys() - survivors if change.module in mutated):
         click.echo(f"is listed, and does not survive (any more):\n{entry(change)}")
-    unlisted = sorted(survivors - reasons.keys())
-    for change in unlisted:
-        click.echo(f"survives, and is not listed:\n{entry(change)}")
+    unlisted = survivors - reasons.keys()
     share = every[True] / every.total()
     click.echo(
         f"{every.total()} mutants, {every[True]} found ({share:.1%}), {every[False]} survive, "

@@ -16,7 +16,7 @@ from mutmut.utils.format_utils import get_mutant_name
 
 ORIGINAL = "__mutmut_orig"
 SENTENCE_BLANKS = 2
-CODECS = frozenset({'"ascii"', '"latin-1"', '"utf-8"'})
+CODECS = frozenset({'"ascii"', '"latin-1"', '"utf-8"', '"utf-16-be"'})
 
 _LITERAL = re.compile(r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'""")
 

@@ -53,6 +53,7 @@ GROUPS = (
         (
             "actors/rules/allowance.py",
             "actors/rules/delivering.py",
+            "actors/rules/delivery.py",
             "actors/rules/letters.py",
             "actors/rules/reach.py",
             "actors/rules/scope.py",
@@ -60,6 +61,7 @@ GROUPS = (
         (
             "tests/actors/test_allowance.py",
             "tests/actors/test_beacons_common.py",
+            "tests/actors/test_delivery_records.py",
             "tests/actors/test_letters.py",
             "tests/actors/test_rules_deliveries.py",
         ),
@@ -124,6 +126,9 @@ GROUPS = (
         ("web/diffs.py", "web/held.py"),
         ("tests/web/test_diffs.py", "tests/web/test_held.py", "tests/web/test_mesh_messages.py"),
     ),
+    Group("cursors", ("web/sse.py",), ("tests/web/test_sse.py",)),
+    Group("jsonrpc", ("web/mcp/jsonrpc.py",), ("tests/web/test_mcp_jsonrpc.py",)),
+    Group("ids", ("web/request_ids.py",), ("tests/web/test_request_ids.py",)),
     Group("lanes", ("storage/lanes.py",), ("tests/storage/test_lanes.py",)),
     Group("sealing", ("storage/sealing.py",), ("tests/storage/test_sealing.py",)),
     Group("events", ("postroom/sse.py",), ("tests/postroom/test_sse.py",)),

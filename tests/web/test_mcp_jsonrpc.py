@@ -1,6 +1,7 @@
 """Which bodies are messages; that a member that is there twice is found, however the JSON is written."""
 
 import json
+import re
 import time
 from typing import Any
 
@@ -8,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web.mcp.jsonrpc import Malformed, kept_payload, parse
+from web.decoding import SAFE_INTEGER
+from web.mcp.jsonrpc import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    UNSUPPORTED_VERSION,
+    Malformed,
+    Message,
+    RpcError,
+    kept_payload,
+    parse,
+    shown,
+)
 
 TEXTS = st.text(st.sampled_from('ab"\\\n/é\u0000'), max_size=4)
 VALUES = st.recursive(
@@ -63,6 +75,7 @@ def test_what_is_in_a_payload_is_kept_as_it_came(payload: str, kept: bytes) -> N
         '{"payload": {"a": "x", "a": "y"}, "payload": 1}',
         '{"payload": {"a": 1, "a": 2}, "to": "x", "to": "y"}',
         '{"payload": 1, "to": {"a": 1, "a": 2}}',
+        '{"payload": {"a": "x", "b": "y"}, "to": "x", "to": "y"}',
         '{"payload": {"a": 1, "a": 2}}, "arguments": {"payload": {"b": 1}}',
         '{"payload": 1}, "more": {"payload": {"a": 1, "a": 2}}',
         '{"data": {"payload": {"a": 1, "a": 2}}}',
@@ -112,3 +125,88 @@ def test_many_members_of_which_one_is_repeated_are_read_in_one_pass() -> None:
     with pytest.raises(Malformed, match="twice"):
         parse(message(f'{{{members},"k69999":2}}'))
     assert time.perf_counter() - began < LARGE_SECONDS
+
+
+# -- what is a message -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('{"jsonrpc":"2.0","id":"a","method":"m"}', Message("m", None, b'"a"')),
+        ('{"jsonrpc":"2.0","id":7,"method":"m","params":[1]}', Message("m", [1], b"7")),
+        ('{"jsonrpc":"2.0","id":3.0,"method":"m"}', Message("m", None, b"3.0")),
+        (
+            f'{{"jsonrpc":"2.0","id":{SAFE_INTEGER}.0,"method":"m"}}',
+            Message("m", None, b"9007199254740991.0"),
+        ),
+        ('{"jsonrpc":"2.0","method":"notifications/x","params":{}}', Message("notifications/x", {}, None)),
+        ('{"jsonrpc":"2.0","id":1,"method":"notifications/x"}', Message("notifications/x", None, b"1")),
+    ],
+)
+def test_a_request_has_an_id_as_it_came_and_a_notification_none(body: str, expected: Message) -> None:
+    assert parse(body.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "field", "told", "id_json"),
+    [
+        ("{", PARSE_ERROR, None, "The body is not valid JSON", "null"),
+        ('[{"jsonrpc":"2.0","id":1,"method":"m"}]', INVALID_REQUEST, None, "Batches are not taken", "null"),
+        ('"m"', INVALID_REQUEST, None, "which is an object", "null"),
+        ('{"jsonrpc":"2.0","id":null,"method":"m"}', INVALID_REQUEST, "id", "a string or a whole", "null"),
+        ('{"jsonrpc":"2.0","id":true,"method":"m"}', INVALID_REQUEST, "id", "a string or a whole", "null"),
+        ('{"jsonrpc":"2.0","id":1.5,"method":"m"}', INVALID_REQUEST, "id", "a string or a whole", "null"),
+        ('{"jsonrpc":"2.0","id":1e300,"method":"m"}', INVALID_REQUEST, "id", "a string or a whole", "null"),
+        ('{"jsonrpc":"2.0","id":[1],"method":"m"}', INVALID_REQUEST, "id", "a string or a whole", "null"),
+        ('{"jsonrpc":"1.0","id":1,"method":"m"}', INVALID_REQUEST, "jsonrpc", 'must be "2.0"', "1"),
+        ('{"jsonrpc":"2.0","id":"a","method":7}', INVALID_REQUEST, "method", "name of a method", '"a"'),
+        ('{"jsonrpc":"2.0","method":"ping"}', INVALID_REQUEST, "id", "ping needs an id", "null"),
+        ('{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}', INVALID_REQUEST, None, "twice", "null"),
+    ],
+)
+def test_what_is_no_message_is_answered_with_what_is_wrong_and_the_id_if_it_has_one(
+    body: str, code: int, field: str | None, told: str, id_json: str
+) -> None:
+    with pytest.raises(Malformed, match=re.escape(told)) as refused:
+        parse(body.encode())
+    answer = refused.value.answer()
+    assert answer.status == 400
+    named = {} if field is None else {"field": field}
+    error = {
+        "code": code,
+        "message": refused.value.error.message,
+        "data": {"code": "invalid_argument", **named},
+    }
+    assert json.loads(answer.body) == {"jsonrpc": "2.0", "id": json.loads(id_json), "error": error}
+    assert told in error["message"]
+
+
+def test_an_error_with_data_of_its_own_has_those_and_no_code_of_ours() -> None:
+    error = RpcError(UNSUPPORTED_VERSION, "No.", field="x", data={"supported": ["a"]})
+    assert json.loads(error.body(b"7", "unused"))["error"]["data"] == {"supported": ["a"]}
+    assert str(error) == f"{UNSUPPORTED_VERSION}: No."
+    assert str(Malformed(error)) == str(error)
+    assert Malformed(error).id_json == b"null"
+
+
+def test_of_a_long_text_of_the_client_a_hundred_characters_are_shown() -> None:
+    assert shown("é" * 100) == "é" * 100
+    assert shown("é" * 101) == "é" * 99 + "…"
+
+
+@pytest.mark.parametrize("text", ['"', "\\", '\\"', '"\\', '\\\\"', '\\"\\"', 'a"b"c"', "\\\\"])
+def test_quotes_and_backslashes_in_a_text_are_no_strings_of_their_own(text: str) -> None:
+    payload = json.dumps({"t": text})
+    assert parse(message(CALL % f'{{"payload": {payload}}}')).method == "m"
+    with pytest.raises(Malformed, match="twice"):
+        parse(message(f'{{"t": {json.dumps(text)}, "t": 1}}'))
+    with pytest.raises(Malformed, match="twice"):
+        parse(message(f'{{"t": 1, "t": 2, "u": {json.dumps(text)}}}'))
+
+
+@pytest.mark.parametrize("escape", [r"\u005c", r"\u0022"])
+def test_what_a_decoder_would_have_written_otherwise_neither_makes_nor_hides_a_repeated_member(
+    escape: str,
+) -> None:
+    assert parse(message(f'{{"t": "{escape}"}}')).params == {"t": json.loads(f'"{escape}"')}
+    with pytest.raises(Malformed, match="twice"):
+        parse(message(f'{{"u": "{escape * 8}", "t": 1, "t": 2}}'))

@@ -49,8 +49,31 @@ def test_an_id_of_several_inboxes_reads_back_and_fits_a_header(places: dict[str,
 
 @pytest.mark.parametrize("text", ["", "x", "x:", ":1", "x:-1", "x:1.0", "x:9223372036854775808", "x:١"])
 def test_what_is_no_id_of_one_inbox_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"not an? "):
         sse.parse_single_id(text)
+
+
+def test_the_last_colon_ends_an_epoch() -> None:
+    assert sse.parse_single_id("a:b:7") == ("a:b", 7)
+
+
+def test_an_id_has_no_padding_and_reads_back_whatever_its_length() -> None:
+    for length in range(1, 9):
+        places = {"a" * length: ("e", 1)}
+        assert not sse.vector_id(places).endswith("=")
+        assert sse.parse_vector_id(sse.vector_id(places)) == places
+
+
+def test_an_id_as_long_as_may_be_is_read_and_a_longer_one_is_not() -> None:
+    longest = sse.vector_id({"a": ("e" * (sse.MAX_ID_BYTES * 3 // 4 - len('{"a":["",1]}')), 1)})
+    assert len(longest) == sse.MAX_ID_BYTES
+    assert sse.parse_vector_id(longest)["a"][1] == 1
+    with pytest.raises(ValueError, match="not an id"):
+        sse.parse_vector_id(longest + "A")
+
+
+def test_a_line_break_of_two_characters_is_one() -> None:
+    assert sse.event("message", b"{\r\n}") == b"event: message\ndata: {\ndata: }\n\n"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +81,7 @@ def test_what_is_no_id_of_one_inbox_is_refused(text: str) -> None:
     ["", "x", "e30=x", "bnVsbA", "WzFd", "eyJhIjpbMV19", "eyJhIjpbImUiLC0xXX0", "é", "A" * 20_000],
 )
 def test_what_is_no_id_of_several_inboxes_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"not an? "):
         sse.parse_vector_id(text)
 
 
@@ -75,6 +98,11 @@ def test_what_is_no_id_of_several_inboxes_is_refused(text: str) -> None:
         ([b"*/*;q=0, text/event-stream"], True),
         ([b"text/html"], False),
         ([b"text/event-stream ; q=0.0, text/*"], False),
+        ([b"*/*"], True),
+        ([b"*/*;q=1"], True),
+        ([b"*/*;q=0.001"], True),
+        ([b"text/html;q=0.9, */*;q=0.1"], True),
+        ([b"text/event-stream;level=1;q=0"], False),
     ],
 )
 def test_accept_is_read_as_the_standard_says(values: list[bytes], accepted: bool) -> None:
