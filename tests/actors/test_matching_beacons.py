@@ -71,6 +71,8 @@ def test_required_and_excluded_terms_are_whole_phrases() -> None:
     assert hears(placed, f"{held} e2e")
     assert not hears(placed, f"{held} e2e stag")
     assert not hears(placed, f"{held} draft")
+    assert not hears(beacon(exclude=("draft",)), "draft")
+    assert hears(beacon(exclude=("draft",)), "draught")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -15,6 +16,7 @@ from actors.rules.matching.index import MatchIndex
 from actors.rules.matching.judging import MatchInput
 from actors.rules.matching.scoring import Match
 from actors.rules.matching.shelves import MOST_SHELVES, Shelves
+from actors.rules.matching.weights import weight_of
 from tests.actors import corpus
 from tests.actors.matching_model import brute_force
 from tests.actors.synthetic import Synthetic, as_input
@@ -256,6 +258,75 @@ def test_the_terms_that_few_beacons_have_are_its_first() -> None:
     index.add(spec("last", about="alpha zzlast", min_score=0.6))
     assert [match.name for match in index.match(message("alpha zz7"))] == ["zz7"]
     assert len(index._shelves.candidates(message("alpha zz7 zzlast other"))) == 2
+
+
+def test_of_many_terms_the_one_that_most_beacons_have_is_not_looked_for() -> None:
+    index = MatchIndex([spec("b", about="alpha beta gamma delta epsilon zeta")])
+    index.add(spec("c", about="zeta other"))
+    for number in range(3):
+        index.add(spec(f"n{number}", about=f"alpha other{number}"))
+    index.add(spec("b", about="alpha beta gamma delta epsilon zeta"))
+    candidates = index._shelves.candidates
+    for pair, found in (("beta zeta", True), ("alpha beta", False), ("alpha zeta", False)):
+        assert ("b" in {judge.beacon.name for judge in candidates(message(pair))}) is found, pair
+
+
+def test_of_two_required_terms_the_one_that_fewer_beacons_have_is_looked_for() -> None:
+    index = MatchIndex([spec("n", about="alpha other"), spec("b", require=("alpha", "zulu"))])
+    found = {
+        term: {judge.beacon.name for judge in index._shelves.candidates(message(term))}
+        for term in ("alpha", "zulu")
+    }
+    assert found == {"alpha": {"n"}, "zulu": {"b"}}
+
+
+def test_a_term_is_as_common_as_the_beacons_in_force_have_it_for_what_it_weighs() -> None:
+    index = MatchIndex([spec("a", about="alpha message"), spec("b", about="alpha beta")])
+
+    def commonness() -> list[float]:
+        return [index._rank(term) for term in ("alpha", "beta", "messag", "other")]
+
+    whole, light = weight_of("alpha"), weight_of("messag")
+    assert light < whole
+    assert commonness() == [2 / whole, 1 / whole, 1 / light, 0]
+    index.add(spec("c", about="alpha beta"))
+    assert commonness() == [3 / whole, 2 / whole, 1 / light, 0]
+    index.add(spec("c", about="beta gamma"))
+    assert commonness() == [2 / whole, 2 / whole, 1 / light, 0]
+    index.remove(("agent", "b"))
+    assert commonness() == [1 / whole, 1 / whole, 1 / light, 0]
+
+
+def test_a_message_of_a_type_that_no_beacon_names_is_not_worth_reading() -> None:
+    index = MatchIndex([spec("b", types=("push",))])
+    assert index.covers("ci", "push", "webhook")
+    assert not index.covers("ci", "ping", "webhook")
+    assert index.get(("agent", "b")) == spec("b", types=("push",))
+    assert index.get(("agent", "c")) is None
+
+
+@pytest.mark.parametrize(
+    ("inboxes", "types", "kinds", "places"),
+    [
+        (0, 0, 0, 1),
+        (16, 16, 0, MOST_SHELVES),
+        (16, 4, 4, MOST_SHELVES),
+        (16, 17, 0, 16),
+        (16, 4, 5, 64),
+        (300, 0, 0, 300),
+        (0, 300, 2, 300),
+        (0, 0, 300, 300),
+    ],
+)
+def test_a_beacon_stands_on_so_many_shelves_at_most_or_under_one_filter_alone(
+    inboxes: int, types: int, kinds: int, places: int
+) -> None:
+    def names(count: int) -> tuple[str, ...]:
+        return tuple(f"n{number}" for number in range(count))
+
+    shelves = Shelves()
+    shelves.file(spec("b", inboxes=names(inboxes), types=names(types), kinds=names(kinds)), lambda term: 0)
+    assert len(shelves._shelves) == places
 
 
 def test_a_required_term_spares_the_look_at_messages_without_it() -> None:
