@@ -15,7 +15,7 @@ from actors.directory import Directory
 from actors.registry import Registry
 from actors.tokens import TokenBook
 from actors.units import ADMIN_COST, Reading
-from storage.errors import InboxGone
+from storage.errors import InboxGone, OutcomeUnknown
 from storage.mail_records import AgentRecord
 from storage.protocols import Lane, Log, Tx
 from storage.records import InboxRecord, InboxSettings, NewInbox, TokenRecord
@@ -62,6 +62,7 @@ class AgentBook:
         self._by_inbox: dict[int, AgentRecord] = {}
         self._by_machine: defaultdict[str | None, dict[str, AgentRecord]] = defaultdict(dict)
         self._gone: list[Callable[[AgentRecord], None]] = []
+        self._changes = 0
         self.has_machine: Callable[[str], bool] = lambda machine: True
         self.settling = (
             trio.Lock()
@@ -121,7 +122,13 @@ class AgentBook:
         new = NewInbox(private_slug(agent_id), "agent", "", msgspec.structs.replace(settings, retention=kept))
         # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
         with trio.CancelScope(shield=True):
-            agent, inbox = await self._log.commit(CreateAgent(agent_id, new, machine, token))
+            try:
+                agent, inbox = await self._log.commit(CreateAgent(agent_id, new, machine, token))
+            except OutcomeUnknown:
+                self._doubt()
+                if token is not None:
+                    self._tokens.doubt()
+                raise
             self._directory.put(inbox)
             self._take(agent)
             if token is not None:
@@ -142,9 +149,29 @@ class AgentBook:
             except InboxGone:
                 self._forget(agent)
                 raise Refusal("not_found", "There is no such agent.", "agent_id") from None
+            except OutcomeUnknown:
+                self._doubt()
+                raise
             self._forget(agent)
 
+    def _doubt(self) -> None:
+        self._directory.doubts.about("agents", self._read_again)
+
+    async def _read_again(self) -> None:
+        """Make memory equal to the store, between two changes."""
+        stored: list[AgentRecord] = []
+        changes = -1
+        while changes != self._changes:
+            changes = self._changes
+            stored = await self._log.read(Reading(lambda snapshot: snapshot.agents()))
+        for agent in set(self._by_id.values()).difference(stored):
+            self._forget(agent)
+        for agent in stored:
+            if agent.agent_id not in self._by_id:
+                self._take(agent)
+
     def _take(self, agent: AgentRecord) -> None:
+        self._changes += 1
         self._by_id[agent.agent_id] = agent
         self._by_inbox[agent.inbox_id] = agent
         self._by_machine[agent.machine][agent.agent_id] = agent
@@ -152,6 +179,7 @@ class AgentBook:
     def _forget(self, agent: AgentRecord) -> None:
         if self._by_inbox.pop(agent.inbox_id, None) is None:
             return
+        self._changes += 1
         del self._by_id[agent.agent_id]
         del self._by_machine[agent.machine][agent.agent_id]
         for hear in self._gone:

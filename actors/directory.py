@@ -6,17 +6,22 @@ step that answers the administrator; so a change is in force for every request t
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 
+from actors.doubts import Doubts
 from actors.units import Reading
-from storage.protocols import Log
-from storage.records import InboxRecord
+from storage.errors import InboxGone
+from storage.protocols import Log, Snapshot
+from storage.records import InboxListing, InboxRecord
 
 
 class Directory:
     """Records of live inboxes by slug, the least lately used forgotten first."""
 
-    def __init__(self, log: Log, known_inboxes: int) -> None:
+    def __init__(self, log: Log, known_inboxes: int, doubts: Doubts | None = None) -> None:
+        """`doubts`: whose task settles what became of a change; without it, that is left open."""
         self._log = log
+        self.doubts = doubts or Doubts(log)
         self._limit = known_inboxes
         self._by_slug: OrderedDict[str, InboxRecord] = OrderedDict()
         self._slug_of: dict[int, str] = {}
@@ -54,6 +59,26 @@ class Directory:
             # The slug may belong to a newer inbox already.
             if record is not None and record.inbox_id == inbox_id:
                 del self._by_slug[slug]
+
+    def doubt(self, inbox_id: int) -> None:
+        """Settle what became of a change of an inbox, of which nobody knows whether it was stored."""
+        self.forget(inbox_id)
+        self.doubts.about(("inbox", inbox_id), partial(self._read_again, lambda found: found.inbox(inbox_id)))
+
+    def doubt_new(self, slug: str) -> None:
+        """Settle whether an inbox of this slug was made."""
+        self.doubts.about(("slug", slug), partial(self._read_again, lambda found: found.inbox_by_slug(slug)))
+
+    async def _read_again(self, look: Callable[[Snapshot], InboxListing | None]) -> None:
+        listing, changes = None, -1
+        while changes != self._changes:
+            changes = self._changes
+            try:
+                listing = await self._log.read(Reading(look))
+            except InboxGone:
+                return
+        if listing is not None:
+            self.put(listing.record)
 
     def _remember(self, record: InboxRecord) -> None:
         self._by_slug[record.slug] = record

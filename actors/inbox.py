@@ -123,6 +123,8 @@ class InboxActor:
                 # Trap 10: a closed channel drops its queue silently; whoever waits for a reply must hear first.
                 for envelope in self._batch:
                     envelope.answer(OutcomeUnknown("the inbox's actor failed during the turn"))
+                if self._batch:
+                    self._directory.doubt(self.inbox_id)
                 self._batch = []
                 self._end(InboxStopped)
 
@@ -169,7 +171,8 @@ class InboxActor:
             return await self._without_growth(batch, full)
         except StorageError as error:
             if isinstance(error, OutcomeUnknown):
-                self._head = None  # the row decides, the next turn reads it
+                self._head = self._retention = None  # the rows decide, the next turn reads them
+                self._directory.doubt(self.inbox_id)
                 self.live.lost_track()
                 self.live.mail_came()
             self._more_to_drop = False

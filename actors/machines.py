@@ -16,7 +16,7 @@ from actors.directory import Directory
 from actors.registry import Registry
 from actors.tokens import TokenBook
 from actors.units import ADMIN_COST, Reading
-from storage.errors import InboxGone
+from storage.errors import InboxGone, OutcomeUnknown
 from storage.mesh_records import MachineRecord
 from storage.protocols import Lane, Log, Tx
 from storage.records import InboxRecord, InboxSettings, NewInbox
@@ -59,6 +59,7 @@ class MachineBook:
         self._agents = agents
         self._by_name: dict[str, MachineRecord] = {}
         self._by_inbox: dict[int, MachineRecord] = {}
+        self._changes = 0
         tokens.has_machine = self._by_name.__contains__
         agents.has_machine = self._by_name.__contains__
 
@@ -88,7 +89,11 @@ class MachineBook:
         new = NewInbox(machine_slug(name), "machine", "", msgspec.structs.replace(settings, retention=kept))
         # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
         with trio.CancelScope(shield=True):
-            machine, inbox = await self._log.commit(CreateMachine(name, new))
+            try:
+                machine, inbox = await self._log.commit(CreateMachine(name, new))
+            except OutcomeUnknown:
+                self._doubt()
+                raise
             self._directory.put(inbox)
             self._take(machine)
         return machine
@@ -111,14 +116,35 @@ class MachineBook:
                 except InboxGone:
                     self._forget(machine)
                     raise _no_such_machine() from None
+                except OutcomeUnknown:
+                    self._doubt()
+                    raise
                 self._forget(machine)
 
+    def _doubt(self) -> None:
+        self._directory.doubts.about("machines", self._read_again)
+
+    async def _read_again(self) -> None:
+        """Make memory equal to the store, between two changes."""
+        stored: list[MachineRecord] = []
+        changes = -1
+        while changes != self._changes:
+            changes = self._changes
+            stored = await self._log.read(Reading(lambda snapshot: snapshot.machines()))
+        for machine in set(self._by_name.values()).difference(stored):
+            self._forget(machine)
+        for machine in stored:
+            if machine.name not in self._by_name:
+                self._take(machine)
+
     def _take(self, machine: MachineRecord) -> None:
+        self._changes += 1
         self._by_name[machine.name] = machine
         self._by_inbox[machine.inbox_id] = machine
 
     def _forget(self, machine: MachineRecord) -> None:
         if self._by_inbox.pop(machine.inbox_id, None) is not None:
+            self._changes += 1
             del self._by_name[machine.name]
 
 

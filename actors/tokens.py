@@ -17,9 +17,11 @@ import trio
 from ulid import ULID
 
 from actors.commands import Refusal
+from actors.doubts import Doubts
 from actors.groups import Groups, Member
 from actors.units import PutToken, Reading, TouchTokens
 from actors.watchers import Watcher
+from storage.errors import OutcomeUnknown
 from storage.protocols import Log
 from storage.records import TokenKind, TokenRecord
 
@@ -45,9 +47,10 @@ def new_token_id() -> str:
 class TokenBook:
     """All tokens of the server."""
 
-    def __init__(self, log: Log, clock: Callable[[], int]) -> None:
-        """`clock` gives µs since the epoch."""
+    def __init__(self, log: Log, clock: Callable[[], int], doubts: Doubts | None = None) -> None:
+        """`clock` gives µs since the epoch. `doubts` as for `Directory`."""
         self._log = log
+        self._doubts = doubts or Doubts(log)
         self._clock = clock
         self._by_hash: dict[bytes, TokenRecord] = {}
         self._by_id: dict[str, TokenRecord] = {}
@@ -137,6 +140,10 @@ class TokenBook:
                 raise Refusal("not_found", "There is no such machine.", "machine")
             await self._commit(token)
 
+    def doubt(self) -> None:
+        """Settle what became of a change, of which nobody knows whether it was stored."""
+        self._doubts.about("tokens", self._read_again)
+
     def took(self, token: TokenRecord) -> None:
         """Take a token that was committed together with something else (a new inbox)."""
         self._take(token)
@@ -178,7 +185,11 @@ class TokenBook:
             )
             # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
             with trio.CancelScope(shield=True):
-                yield revoked
+                try:
+                    yield revoked
+                except OutcomeUnknown:
+                    self.doubt()
+                    raise
                 for token in revoked:
                     self._take(token)
 
@@ -230,9 +241,24 @@ class TokenBook:
     async def _commit(self, token: TokenRecord) -> TokenRecord:
         # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
         with trio.CancelScope(shield=True):
-            await self._log.commit(PutToken(token))
+            try:
+                await self._log.commit(PutToken(token))
+            except OutcomeUnknown:
+                self.doubt()
+                raise
             self._take(token)
         return token
+
+    async def _read_again(self) -> None:
+        """Take what the store has. Nobody changes a token meanwhile; one that is made with something else is newer."""
+        async with self._changing:
+            for token in await self._log.read(Reading(lambda snapshot: snapshot.tokens())):
+                known = self._by_id.get(token.token_id)
+                if known is None:
+                    if token.revoked_at is None:
+                        self._take(token)
+                elif msgspec.structs.replace(known, last_used_at=token.last_used_at) != token:
+                    self._take(token)
 
     def _take(self, token: TokenRecord) -> None:
         if token.revoked_at is not None:

@@ -20,6 +20,7 @@ from actors.agents import AgentBook
 from actors.backups import Backups
 from actors.beacons import BeaconBook
 from actors.directory import Directory
+from actors.doubts import Doubts
 from actors.housekeeping import Housekeeper
 from actors.indexing import Indexer
 from actors.machines import MachineBook
@@ -183,8 +184,9 @@ async def _run(
     """Run actors and web server over an open store."""
     web = config.web
     options = config.actors
-    directory = Directory(store, options.known_inboxes)
-    tokens = TokenBook(store, wall_clock_us)
+    doubts = Doubts(store)
+    directory = Directory(store, options.known_inboxes, doubts)
+    tokens = TokenBook(store, wall_clock_us, doubts)
     await tokens.load()
     registry = Registry(store, directory, options)
     agents = AgentBook(store, registry, directory, tokens)
@@ -230,6 +232,7 @@ async def _run(
             await background.start(router.run)
             await background.start(mesh.wakes.run)
             await background.start(keeper.run)
+            await background.start(doubts.run)
             await background.start(indexer.run)
             await background.start(backups.run)
             background.start_soon(_end_watchers, stopping, registry)

@@ -9,6 +9,7 @@ from actors.agents import AgentBook
 from actors.beacons import BeaconBook
 from actors.commands import Refusal
 from actors.directory import Directory
+from actors.doubts import Doubts
 from actors.indexing import Indexer
 from actors.machines import MachineBook
 from actors.mail import Mail
@@ -45,11 +46,12 @@ class World:
 
     def __init__(self, store: Log, options: ActorOptions, clock: Callable[[], int]) -> None:
         self.store = store
-        self.directory = Directory(store, options.known_inboxes)
+        self.doubts = Doubts(store)
+        self.directory = Directory(store, options.known_inboxes, self.doubts)
         self.indexer = Indexer(store)
         self.directory.on_put = self.indexer.changed
         self.registry = Registry(store, self.directory, options)
-        self.tokens = TokenBook(store, clock)
+        self.tokens = TokenBook(store, clock, self.doubts)
         self.agents = AgentBook(store, self.registry, self.directory, self.tokens)
         self.mail = Mail(store, self.registry, self.agents, clock, options.pull_max_batch)
         self.beacons = BeaconBook(store, self.registry, self.agents, self.tokens, options, clock)

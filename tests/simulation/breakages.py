@@ -16,9 +16,12 @@ import actors.turn
 import web.ingest
 from actors import pulling, serving
 from actors.ask import Reply
+from actors.directory import Directory
 from actors.dispatch import Dispatch
+from actors.doubts import Doubts
 from actors.fanout import Fanout
 from actors.feed import Feed
+from actors.housekeeping import Housekeeper
 from actors.inbox import InboxActor
 from actors.live import Live
 from actors.router import Router
@@ -259,6 +262,23 @@ def who_sleeps_is_not_told_of_its_scope() -> Iterator[None]:
 
 
 @contextmanager
+def unknown_changes_are_left_open() -> Iterator[None]:
+    """What is in memory after a change whose outcome is unknown stays what it was."""
+    with (
+        patch.object(Doubts, "about", lambda *args: None),
+        patch.object(Directory, "forget", lambda *args: None),
+    ):
+        yield
+
+
+@contextmanager
+def old_messages_stay() -> Iterator[None]:
+    """Nobody looks for inboxes whose messages have come of age."""
+    with patch.object(Housekeeper, "call_due", _nothing):
+        yield
+
+
+@contextmanager
 def a_scope_is_forgotten_now_and_then() -> Iterator[None]:
     """A token that has a scope reads everything, at some calls."""
     real, due = Principal.may_read, _every(20)
@@ -269,6 +289,11 @@ def a_scope_is_forgotten_now_and_then() -> Iterator[None]:
 async def _failing(*args: object) -> bool:
     await trio.lowlevel.checkpoint()
     raise RuntimeError("the disk is full")
+
+
+async def _nothing(*args: object) -> int:
+    await trio.lowlevel.checkpoint()
+    return 0
 
 
 BREAKAGES: Mapping[str, tuple[Broken, int, str]] = {
@@ -299,6 +324,8 @@ BREAKAGES: Mapping[str, tuple[Broken, int, str]] = {
         "came when it was closed",
     ),
     "a scope is forgotten now and then": (a_scope_is_forgotten_now_and_then, 0, "when it was closed"),
+    "unknown changes are left open": (unknown_changes_are_left_open, 3703, "in memory"),
+    "old messages stay": (old_messages_stay, 3, "is its age"),
     "a full disk makes actors fail": (a_full_disk_makes_actors_fail, 4, "inbox actor failed"),
 }
 """By name: what breaks, the first seed from 0 on that has shown it, and words of what it finds."""

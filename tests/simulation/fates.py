@@ -9,7 +9,7 @@ from tests.virtual import pass_time
 SPELL_SECONDS = 4.0
 DOWN_SECONDS = 2.0
 STEP_US = 5_000_000
-"""How far the clock is set on or back at most."""
+"""How far the clock is set on or back at most, at a time."""
 
 MADE = {
     HOOKS: {"slug": HOOKS, "verifier": "github", "secret": SECRET.decode()},
@@ -70,6 +70,8 @@ class Admin(Person):
         hows = [self._rename, self._list]
         if shape.limits:
             hows += [self._limit, self._limit, self._purge]
+        if shape.ages:
+            hows += [self._age, self._age]
         if shape.erasing:
             hows += [self._erase, self._erase]
         if shape.deleting:
@@ -103,6 +105,10 @@ class Admin(Person):
     async def _limit(self, slug: str) -> None:
         most = self.chance.choice((self.machine.shape.limits, 1_000))
         await self._change("PATCH", f"/v1/inboxes/{slug}", {"retention": {"max_messages": most}})
+
+    async def _age(self, slug: str) -> None:
+        seconds = self.chance.choice((self.machine.shape.ages, None))
+        await self._change("PATCH", f"/v1/inboxes/{slug}", {"retention": {"max_age_seconds": seconds}})
 
     async def _purge(self, slug: str) -> None:
         await self._change("POST", f"/v1/inboxes/{slug}:purge")

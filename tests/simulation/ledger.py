@@ -5,6 +5,7 @@ an inbox, with everything that was ever in it. What is wrong is a *finding*: it 
 `tests.simulation.promises` compares what clients were told with this.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import trio
@@ -14,7 +15,7 @@ from actors.turn import Turn, TurnResult
 from storage.mail_records import SELF
 from storage.memory_state import MemoryInbox, MemoryState
 from storage.protocols import Unit
-from storage.records import Head
+from storage.records import Head, Retention
 
 LOG_LINES = 20_000
 """More than any run has: a server that goes round in circles must not fill the memory."""
@@ -54,7 +55,9 @@ class Life:
 class Ledger:
     """Everything that was stored, and what was found to be wrong."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], int]) -> None:
+        """`now`: the machine's time of day, in µs."""
+        self.now = now
         self.lines: list[str] = []
         self.findings: list[str] = []
         self.found = trio.Event()
@@ -174,8 +177,14 @@ class Ledger:
         if turn is not None and any(isinstance(command, Purge) for command in turn.commands):
             life.purged = head.first_seq - 1
             return
-        most = None if result is None else result.retention.max_messages
-        if most is None or head.live_rows < most:
+        kept = Retention() if result is None else result.retention
+        crowded = kept.max_messages is not None and head.live_rows >= kept.max_messages
+        newest = max(
+            (seq for seq in life.entries if seq < head.first_seq and seq not in life.erased), default=0
+        )
+        age_us = (kept.max_age_seconds or 0) * 1_000_000
+        aged = age_us and newest and life.entries[newest].at + age_us <= self.now()
+        if not (crowded or aged):
             self.find(f"{life.slug} let go of messages before {head.first_seq} for no reason: {head}")
 
     def _reader(self, life: Life, inbox: MemoryInbox) -> None:

@@ -13,6 +13,9 @@ SLOW_WAKE_SECONDS = 9.0
 each of them late; the second with a disk that is slow as well.
 """
 
+LOOK_SECONDS = 65.0
+"""So often at least, the housekeeper looks for inboxes whose oldest message has come of age."""
+
 
 class Promises:
     """The promises of one server over all of its lives."""
@@ -113,6 +116,20 @@ class Promises:
             self._ledger.find(f"{who} heard of {slug} {seq} only after {late:.1f} s")
 
     # -- the end --------------------------------------------------------------------------------------------
+    def nothing_old(self, state: MemoryState) -> None:
+        """Inboxes that forget with time have forgotten what is older than that, a look of the housekeeper ago."""
+        for life in self._ledger.present:
+            inbox = state.inboxes[life.inbox_id]
+            seconds = inbox.record.settings.retention.max_age_seconds
+            kept = life.kept()
+            if seconds is None or not kept:
+                continue
+            age = self._ledger.now() - life.entries[kept[0][0]].at
+            if age > (seconds + LOOK_SECONDS) * 1_000_000:
+                self._ledger.find(
+                    f"{life.slug} keeps {kept[0][0]}, {age / 1e6:.1f} s old, and {seconds} s is its age"
+                )
+
     def all_routed(self, state: MemoryState, beacons: dict[str, str]) -> None:
         """Everything that somebody was to get is in its inbox, once. `beacons`: whose beacon takes all of an inbox."""
         for life in self._ledger.present:

@@ -20,6 +20,7 @@ from tests.simulation.door import Door, Doorkeeper, VisitingStreamer, Visitor, W
 from tests.simulation.fates import MADE, Admin
 from tests.simulation.people import Person
 from tests.simulation.ports import no_sockets
+from tests.simulation.promises import LOOK_SECONDS
 from tests.simulation.readers import Pager, Streamer, Waiter
 from tests.simulation.schedule import BEGIN_SECONDS, Shape, TimeOfDay, seeded, shape_of
 from tests.simulation.senders import HOOKS, PLAIN, Nuisance, Sender
@@ -187,3 +188,7 @@ async def _live(machine: Machine, people: list[Person]) -> None:
         await person.finish()
         await person.let_go()
     await machine.come_to_rest()
+    await machine.compare()
+    if machine.shape.ages:
+        await pass_time(LOOK_SECONDS)
+        machine.promises.nothing_old(machine.disk.state)

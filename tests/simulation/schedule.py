@@ -35,6 +35,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     `idle_seconds`, `known_inboxes`, `tail_bytes`: as in `actors.options`.
     `visitors`: whether there are readers whose token is changed while they read.
     `limits`: the most messages that inboxes keep while retention is on; 0, it never is.
+    `ages`: for how many seconds inboxes keep messages while they forget with time; 0, they never do.
     """
 
     seconds: float
@@ -66,6 +67,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     known_inboxes: int
     tail_bytes: int
     visitors: bool
+    ages: int
 
 
 def chance_of(seed: int, name: str) -> random.Random:
@@ -108,6 +110,7 @@ def shape_of(seed: int) -> Shape:
         known_inboxes=chance.choice((1, 16_384)),
         tail_bytes=chance.choice((3_000, 1_048_576)),
         visitors=chance.random() < 0.3,
+        ages=chance.choice((0, 0, 1, 3)),
     )
 
 

@@ -6,7 +6,7 @@ The server is the program's own composition root, whole. Only three things are n
 
 import math
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from actors.options import ActorOptions
 from postroom import server
 from postroom.config import Config, load
 from postroom.server import Started
+from storage.records import TokenRecord
 from tests.simulation.disk import Disk
 from tests.simulation.ledger import Ledger
 from tests.simulation.ports import Network
@@ -52,7 +53,7 @@ class Machine:
         self.seed = seed
         self.shape = shape
         self.day = day
-        self.ledger = Ledger()
+        self.ledger = Ledger(day.us)
         self.promises = Promises(self.ledger, slow="slow" in shape.spells)
         self.disk = Disk(shape, chance_of(seed, "disk"), day.us, self.ledger.committed, nursery)
         self.network = Network(chance_of(seed, "network"))
@@ -215,6 +216,17 @@ class Machine:
         if self._held():
             self.ledger.find(f"not given back: {', '.join(self._held())}")
 
+    async def compare(self) -> None:
+        """Hold what the server has in memory against what is stored: whatever went wrong, they must come to agree."""
+        service, state = self.service, self.disk.state
+        for inbox in [inbox for inbox in state.inboxes.values() if inbox.alive]:
+            found = await service.find(inbox.record.slug)
+            if found != inbox.record:
+                self.ledger.find(f"{inbox.record.slug} is {found} in memory, and {inbox.record} is stored")
+        stored = {token.token_id: token for token in state.tokens.values() if token.revoked_at is None}
+        if _without_use(service.tokens._by_id) != _without_use(stored):
+            self.ledger.find(f"tokens in memory are {service.tokens._by_id}, and {stored} are stored")
+
     async def _until(self, condition: Callable[[], bool]) -> bool:
         with trio.move_on_after(QUIET_SECONDS):
             while not condition():
@@ -244,6 +256,11 @@ class Machine:
             "tokens that are watched": len(service.tokens._watchers),
         }
         return [f"{count} {what}" for what, count in held.items() if count]
+
+
+def _without_use(tokens: Mapping[str, TokenRecord]) -> dict[str, TokenRecord]:
+    """Return tokens without what is written down late on purpose."""
+    return {name: msgspec.structs.replace(token, last_used_at=None) for name, token in tokens.items()}
 
 
 def told(error: BaseException) -> str:
