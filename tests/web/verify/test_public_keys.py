@@ -50,6 +50,8 @@ def sequence(*parts: bytes) -> bytes:
         (sequence(integer(R), integer(-S)), MALFORMED),
         (sequence(integer(0), integer(S)), MALFORMED),
         (sequence(integer(R), integer(0)), MALFORMED),
+        (sequence(integer(1), integer(S)), MISMATCH),
+        (sequence(integer(R), integer(1)), MISMATCH),
         (sequence(integer(S), integer(R)), MISMATCH),
         (sequence(integer(R), integer(S + 1)), MISMATCH),
         (sequence(integer(P256_ORDER), integer(S)), MISMATCH),
