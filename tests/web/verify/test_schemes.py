@@ -243,7 +243,7 @@ def test_a_key_has_the_length_that_its_template_says() -> None:
 def test_a_key_may_have_to_have_a_prefix() -> None:
     template = PresetTemplate(header="x", key_prefix="key_", key_prefix_required=True)
     assert template.decode_key(b"key_abc") == b"abc"
-    with pytest.raises(ValueError, match="secrets begin with key_, and this one does not$"):
+    with pytest.raises(ValueError, match=r"secrets begin with key_, and this one does not$"):
         template.decode_key(b"abc")
 
 
@@ -304,4 +304,5 @@ def test_what_follows_a_second_equals_sign_belongs_to_the_algorithm() -> None:
     settings = ("x-twilio-webhooks-signature-settings", "algorithm=HMAC_SHA1=x")
     headers = raw([*made.headers, ("content-type", FORM)])
     assert judge("twilio", {}, [SECRET], headers, b"a=1").error is None
+    assert judge("twilio", {}, [SECRET], headers, b"a=1", url="https://example.org/€").error == MISMATCH
     assert judge("twilio", {}, [SECRET], [*headers, *raw([settings])], b"a=1").error == MALFORMED
