@@ -14,7 +14,12 @@ from web.errors import ApiError
 from web.verify.forms import MAX_FIELDS, MAX_VALUE_BYTES, FieldReader
 from web.verify.keys import make_key
 from web.verify.model import MALFORMED, MISMATCH
-from web.verify.registry import SCHEMES, check_secret, check_verifier, compile_verifier
+from web.verify.registry import (
+    SCHEMES,
+    check_secret,
+    check_verifier,
+    compile_verifier,
+)
 from web.verify.signing import Signed, sample, sign
 from web.verify.template import BadTemplate, PresetTemplate, Template
 
