@@ -46,7 +46,11 @@ class Pager(Person):
             found += rows or []
             if rows is None:
                 return
-        if life is not None and found != life.kept():
+        if life is None:
+            return
+        if self.machine.shape.ages:  # what has come of age since it was read is gone
+            found = [one for one in found if one in life.kept()]
+        if found != life.kept():
             self.find(f"{slug} shows {[seq for seq, _ in found]}, and has {[seq for seq, _ in life.kept()]}")
 
     async def read_on(self, slug: str) -> list[tuple[int, bytes]] | None:
