@@ -179,11 +179,9 @@ class Ledger:
             return
         kept = Retention() if result is None else result.retention
         crowded = kept.max_messages is not None and head.live_rows >= kept.max_messages
-        newest = max(
-            (seq for seq in life.entries if seq < head.first_seq and seq not in life.erased), default=0
-        )
+        gone = [seq for seq in range(life.head.first_seq, head.first_seq) if seq not in life.erased]
         age_us = (kept.max_age_seconds or 0) * 1_000_000
-        aged = age_us and newest and life.entries[newest].at + age_us <= self.now()
+        aged = not gone or (age_us and life.entries[gone[-1]].at + age_us <= self.now())
         if not (crowded or aged):
             self.find(f"{life.slug} let go of messages before {head.first_seq} for no reason: {head}")
 
