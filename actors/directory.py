@@ -10,7 +10,7 @@ from functools import partial
 
 from actors.doubts import Doubts
 from actors.units import Reading
-from storage.errors import InboxGone
+from storage.errors import InboxGone, SecretUnreadable
 from storage.protocols import Log, Snapshot
 from storage.records import InboxListing, InboxRecord
 
@@ -75,7 +75,7 @@ class Directory:
             changes = self._changes
             try:
                 listing = await self._log.read(Reading(look))
-            except InboxGone:
+            except (InboxGone, SecretUnreadable):  # whoever asks for it meets the same
                 return
         if listing is not None:
             self.put(listing.record)

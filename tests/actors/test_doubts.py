@@ -10,7 +10,7 @@ import trio
 
 from actors.commands import ChangeInbox, PutSecret, Refusal
 from actors.doubts import RETRY_SECONDS
-from storage.errors import OutcomeUnknown, SlugTaken, StorageDegraded
+from storage.errors import OutcomeUnknown, SecretUnreadable, SlugTaken, StorageDegraded
 from storage.memory import MemoryStore
 from storage.protocols import Unit
 from storage.records import InboxSettings, NewInbox, Retention, Secret, TokenRecord
@@ -203,6 +203,23 @@ async def test_what_changes_while_memory_is_read_again_is_kept() -> None:
         await world.agents._read_again()
         assert [agent.agent_id for agent in world.agents.all()] == ["bob"]
         assert world.machines.all() == []
+
+
+async def test_an_inbox_whose_secrets_do_not_open_is_settled_without_them() -> None:
+    store = MemoryStore()
+    async with running(store) as world:
+        inbox = await world.inbox()
+        read = store.read
+
+        async def sealed(look: Any) -> Any:
+            store.read = read  # type: ignore[method-assign]  # once is enough
+            raise SecretUnreadable("the key is another one")
+
+        store.read = sealed  # type: ignore[method-assign,assignment]  # what a wrong key does to the real one
+        await unknown(world, partial(world.registry.ask, inbox, ChangeInbox(aged)), stored=True)
+        found = await world.service.find("demo")
+        assert found is not None
+        assert found.name == "aged"
 
 
 async def test_what_cannot_be_settled_yet_is_settled_when_the_disk_works_again(
