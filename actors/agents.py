@@ -57,6 +57,7 @@ class AgentBook:
         self._log = log
         self._registry = registry
         self._directory = directory
+        self.doubts = directory.doubts
         self._tokens = tokens
         self._by_id: dict[str, AgentRecord] = {}
         self._by_inbox: dict[int, AgentRecord] = {}
@@ -155,7 +156,7 @@ class AgentBook:
             self._forget(agent)
 
     def _doubt(self) -> None:
-        self._directory.doubts.about("agents", self._read_again)
+        self.doubts.about("agents", self._read_again)
 
     async def _read_again(self) -> None:
         """Make memory equal to the store, between two changes."""

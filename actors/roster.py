@@ -8,6 +8,7 @@ and waits are of this process alone.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 import trio
@@ -28,6 +29,7 @@ from actors.rules.presence import (
 )
 from actors.rules.sessions import Sessions
 from actors.units import ADMIN_COST, Reading
+from storage.errors import OutcomeUnknown
 from storage.mail_records import AgentRecord
 from storage.mesh_records import PresenceRecord, WakeTarget
 from storage.protocols import Lane, Log, Tx
@@ -175,7 +177,11 @@ class Roster:
         async with self._lock(agent):
             with trio.CancelScope(shield=True):
                 stored = _record(agent, presence.apply(self.of(agent), event))
-                await self._log.commit(PutPresence(stored, target))
+                try:
+                    await self._log.commit(PutPresence(stored, target))
+                except OutcomeUnknown:
+                    self._doubt(agent)
+                    raise
                 self._know(agent, target)
                 noted = self._note(agent, event)
         return noted
@@ -188,9 +194,33 @@ class Roster:
             if self._targets.get(agent.inbox_id) is not believed:
                 return False
             with trio.CancelScope(shield=True):
-                await self._log.commit(PutTarget(target))
+                try:
+                    await self._log.commit(PutTarget(target))
+                except OutcomeUnknown:
+                    self._doubt(agent)
+                    raise
                 self._know(agent, target)
             return True
+
+    def _doubt(self, agent: AgentRecord) -> None:
+        self._agents.doubts.about(("presence", agent.inbox_id), partial(self._read_again, agent))
+
+    async def _read_again(self, agent: AgentRecord) -> None:
+        """Take what the store has of an agent; its waits, and when it was last heard of, are known here."""
+        async with self._lock(agent):
+            presences, targets = await self._log.read(
+                Reading(lambda snapshot: (snapshot.presences(), snapshot.wake_targets()))
+            )
+            if self._agents.of_inbox(agent.inbox_id) != agent:
+                return  # it was deleted meanwhile
+            known = self.of(agent)
+            for stored in presences:
+                if stored.agent_id == agent.agent_id:
+                    heard_at = max(stored.last_activity_at, known.last_activity_at or 0)
+                    self._presences[agent.inbox_id] = Presence(
+                        _card.decode(stored.card), heard_at, stored.ttl_seconds, stored.gone_at, known.waits
+                    )
+            self._know(agent, next((one for one in targets if one.agent_id == agent.agent_id), None))
 
     def _know(self, agent: AgentRecord, target: WakeTarget | None) -> None:
         self._targets.pop(agent.inbox_id, None)

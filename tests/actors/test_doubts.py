@@ -10,8 +10,10 @@ import trio
 
 from actors.commands import ChangeInbox, PutSecret, Refusal
 from actors.doubts import RETRY_SECONDS
+from actors.rules.presence import Card
 from storage.errors import OutcomeUnknown, SecretUnreadable, SlugTaken, StorageDegraded
 from storage.memory import MemoryStore
+from storage.mesh_records import WakeTarget
 from storage.protocols import Unit
 from storage.records import InboxSettings, NewInbox, Retention, Secret, TokenRecord
 from storage.secret import SecretBytes
@@ -179,6 +181,34 @@ async def test_a_machine_that_was_made_is_there_and_one_that_was_deleted_is_gone
         if stored:
             with pytest.raises(Refusal):
                 await world.machines.delete("m")
+
+
+async def test_who_is_there_and_where_it_is_called_is_what_is_stored(stored: bool) -> None:
+    async with running() as world:
+        [agent] = await world.machine("m", ("ada",))
+        target = WakeTarget("ada", "http://here/wake")
+        check_in = partial(
+            world.mesh.presences.check_in, agent, Card(status="at work"), 60, "session", target
+        )
+        await unknown(world, check_in, stored=stored)
+        presences = world.mesh.presences
+        assert presences.of(agent).card.status == ("at work" if stored else None)
+        assert (presences.target(agent) is not None) is stored
+        await check_in()
+        with presences.waiting(agent):
+            await unknown(world, partial(presences.check_out, agent), stored=stored)
+            assert presences.of(agent).waits == 1
+        assert (presences.of(agent).gone_at is not None) is stored
+        assert (presences.target(agent) is None) is stored
+        if stored:
+            await check_in()
+        known = presences.target(agent)
+        assert known is not None
+        failed = msgspec.structs.replace(known, failures=3)
+        await unknown(world, partial(presences.change_target, agent, known, failed), stored=stored)
+        found = presences.target(agent)
+        assert found is not None
+        assert found.failures == (3 if stored else 0)
 
 
 async def test_what_changes_while_memory_is_read_again_is_kept() -> None:
