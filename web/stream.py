@@ -86,6 +86,10 @@ class Place:
         """Return one message of it as JSON."""
         return render.message(self.slug, self.epoch, row, bodies=bodies, inline_limit=inline_limit)
 
+    def again(self) -> None:
+        """Read the same once more: what came was not told."""
+        self._due = True
+
     def passed(self, page: Page, last: int | None) -> None:
         """Take note that the page was told up to the seq `last`, None for all of it."""
         self._due = last is not None
@@ -205,6 +209,8 @@ class Stream:
                 piece = await self._look_around()
             except InboxGone:
                 return await self._bye("deleted")
+            if piece is None:
+                continue
             if piece:
                 return piece
             if is_due(quiet_until):
@@ -222,14 +228,19 @@ class Stream:
             return "revoked"
         return None
 
-    async def _look_around(self) -> bytes:
-        """Return what one of the inboxes has to tell; empty when there is nothing in any of them."""
+    async def _look_around(self) -> bytes | None:
+        """Return what one of the inboxes has to tell; empty when there is nothing in any of them, None when the reader
+        may not be told any more without being asked again what it may read.
+        """
         for _ in self._places:
             place = self._places[self._turn]
             # Each in its turn, so that a busy inbox does not keep the others from being told.
             self._turn = (self._turn + 1) % len(self._places)
             while place.due:
                 page, entries = await place.read(self._types, self._inline_limit if self._bodies else 0)
+                if self._access.is_stale:
+                    place.again()
+                    return None
                 piece = self._tell(place, page, entries)
                 if piece:
                     return piece

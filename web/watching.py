@@ -31,6 +31,12 @@ class Access:
         self._watcher = watcher
         self.ends_at = self._end(token)
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether something has happened to the token since `check`: what was read meanwhile may be closed by now."""
+        watcher = self._watcher
+        return watcher.rescoped or watcher.ended == "revoked" or trio.current_time() >= self.ends_at
+
     def check(self) -> None:
         """Raise what a new request would be told: `unauthenticated` when the token was revoked or has expired,
         `not_found` when one of the inboxes is no longer among those that it reads. Synchronous.

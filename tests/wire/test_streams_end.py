@@ -1,6 +1,7 @@
 """How a stream ends, for whatever reason, and that everything it held is given back."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -10,6 +11,7 @@ from structlog.testing import capture_logs
 from actors.commands import DeleteInbox
 from tests.wire.listening import farewell, listening, settled
 from tests.wire.scene import scene
+from web.stream import Place
 
 
 async def test_a_revoked_token_ends_its_streams_at_once(
@@ -97,3 +99,46 @@ async def test_a_stream_that_fails_is_cut_off_and_gives_its_slot_back(
                 await client.data()
             assert at.served.slots.taken == 0
     assert "a streamed answer was cut off" in [line["event"] for line in logs]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_what_came_after_the_inbox_was_closed_is_not_told_however_late_it_was_read(
+    tmp_path: Path, mock_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    read, under_way, go_on = Place.read, trio.Event(), trio.Event()
+
+    async def slowly(place: Place, types: tuple[str, ...], body_limit: int) -> Any:
+        found = await read(place, types, body_limit)
+        under_way.set()
+        await go_on.wait()
+        return found
+
+    async with scene(tmp_path) as at, listening(at) as stream:
+        monkeypatch.setattr(Place, "read", slowly)
+        await at.send()
+        await under_way.wait()
+        await at.rescope(("demo", "other") if kept else ("other",))
+        go_on.set()
+        await settled()
+        if kept:
+            assert stream.seqs == [1]
+        else:
+            assert (farewell(stream), stream.seqs) == ("revoked", [])
+            assert stream.parser.last_event_id.endswith(":0"), "who may read it again, resumes before it"
+
+
+async def test_what_was_read_while_its_token_was_revoked_is_not_told(
+    tmp_path: Path, mock_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path) as at, listening(at) as stream:
+        read = Place.read
+
+        async def meanwhile(place: Place, types: tuple[str, ...], body_limit: int) -> Any:
+            found = await read(place, types, body_limit)
+            await at.served.world.tokens.revoke(at.token.token_id)
+            return found
+
+        monkeypatch.setattr(Place, "read", meanwhile)
+        await at.send()
+        await settled()
+        assert (farewell(stream), stream.seqs) == ("revoked", [])
