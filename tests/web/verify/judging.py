@@ -3,14 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from storage.records import InboxSettings, Secret
 from storage.secret import SecretBytes
+from web.errors import ApiError
 from web.verify.model import Judgement, SignedHead
-from web.verify.registry import compile_verifier
+from web.verify.registry import check_verifier, compile_verifier
+from web.verify.signing import Signed, sign
 
 NOW_US = 1_700_000_000_000_000
 URL = "https://example.org/in/a"
 BODY = b'{"id":"evt_1","type":"paid","event":{"type":"inner"}}'
+SECRET = b"a secret of a webhook"
 Headers = Sequence[tuple[bytes, bytes]]
 
 SIGNATURE_FAULTS = {
@@ -75,3 +80,15 @@ def flipped(data: bytes, bit: int) -> bytes:
     changed = bytearray(data)
     changed[bit // 8] ^= 1 << bit % 8
     return bytes(changed)
+
+
+def signed(verifier: str, options: Mapping[str, Any], secret: bytes = SECRET, **more: Any) -> Signed:
+    """Sign a body as a sender would."""
+    return sign(verifier, options, secret, now_us=NOW_US, **{"body": BODY, **more})
+
+
+def refused(verifier: str, options: Mapping[str, Any]) -> ApiError:
+    """Return why options are refused."""
+    with pytest.raises(ApiError) as found:
+        check_verifier(verifier, options)
+    return found.value

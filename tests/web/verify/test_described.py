@@ -6,34 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.web.verify.genuine import PUBLIC, VERIFYING
-from tests.web.verify.judging import BODY, NOW_US
-from web.errors import ApiError
+from tests.web.verify.judging import NOW_US, refused, signed
 from web.verify.describing import checks_of
 from web.verify.paths import MAX_INDEX, MAX_STEPS, PathReader, parse_path
 from web.verify.registry import (
     SCHEMES,
-    check_verifier,
     described,
     signs_url,
 )
-from web.verify.signing import Signed, sample, sign
+from web.verify.signing import sample
 from web.verify.template import PresetTemplate
 
 FORM = "application/x-www-form-urlencoded"
 HMAC: dict[str, Any] = {"header": "X-Signature"}
-SECRET = b"a secret of a webhook"
-SENDING = [name for name in VERIFYING if name not in PUBLIC]
-
-
-def signed(verifier: str, options: dict[str, Any], secret: bytes = SECRET, **more: Any) -> Signed:
-    return sign(verifier, options, secret, now_us=NOW_US, **{"body": BODY, **more})
-
-
-def refused(verifier: str, options: dict[str, Any]) -> ApiError:
-    with pytest.raises(ApiError) as found:
-        check_verifier(verifier, options)
-    return found.value
 
 
 # -- what is told of them ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from storage.records import InboxSettings
 from storage.secret import SecretBytes
 from tests.web.verify.genuine import ED25519_PUBLIC, OPTIONS, P256, PUBLIC, VERIFYING, secret_of
-from tests.web.verify.judging import BODY, NOW_US, URL, held, judge, raw
+from tests.web.verify.judging import BODY, NOW_US, SECRET, URL, held, judge, raw, refused, signed
 from web.errors import ApiError
 from web.verify.forms import MAX_FIELDS, MAX_VALUE_BYTES, FieldReader
 from web.verify.keys import make_key
@@ -17,26 +17,14 @@ from web.verify.model import MALFORMED, MISMATCH
 from web.verify.registry import (
     SCHEMES,
     check_secret,
-    check_verifier,
     compile_verifier,
 )
-from web.verify.signing import Signed, sample, sign
+from web.verify.signing import sample
 from web.verify.template import BadTemplate, PresetTemplate, Template
 
 FORM = "application/x-www-form-urlencoded"
 HMAC: dict[str, Any] = {"header": "X-Signature"}
-SECRET = b"a secret of a webhook"
 SENDING = [name for name in VERIFYING if name not in PUBLIC]
-
-
-def signed(verifier: str, options: dict[str, Any], secret: bytes = SECRET, **more: Any) -> Signed:
-    return sign(verifier, options, secret, now_us=NOW_US, **{"body": BODY, **more})
-
-
-def refused(verifier: str, options: dict[str, Any]) -> ApiError:
-    with pytest.raises(ApiError) as found:
-        check_verifier(verifier, options)
-    return found.value
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------
