@@ -24,7 +24,7 @@ PLACES = {
     "forward": "forward:forward_command",
     "inbox": "inbox:inbox",
     "verifiers": "verifiers:verifiers",
-    "token": "token:token",
+    "token": "token:token",  # a module and its command, no password # nosec B105
     "agent": "agent:agent",
     "beacon": "beacon:beacon",
     "publish": "publish:publish",

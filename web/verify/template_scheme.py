@@ -173,7 +173,7 @@ def sign_template(template: PresetTemplate, secret: bytes, request: ToSign) -> S
         )
     stamp = str(request.now_us // _UNIT_US[template.timestamp_unit])
     parts = template.signed_parts
-    if "id" in parts[1::2] and request.delivery_id is None:
+    if "id" in parts[1::2] and not request.delivery_id:
         raise invalid("delivery_id", "This scheme signs the delivery id: give one.")
     known = {
         "body": request.body,

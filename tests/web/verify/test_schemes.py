@@ -135,7 +135,7 @@ def test_a_secret_is_refused_with_what_it_should_be(
             "hmac",
             HMAC | {"signed": "{ts}.{id}.{body}", "timestamp": "header:x-t", "delivery_id": "header:x-id"},
             b"k",
-            {},
+            {"delivery_id": ""},
             "delivery_id",
             "This scheme signs the delivery id: give one.",
         ),
