@@ -297,8 +297,13 @@ def test_parts_of_the_head_may_stand_before_and_after_the_body(text: str) -> Non
 
 
 def test_an_empty_signed_id_is_malformed() -> None:
-    request = genuine("standard-webhooks", delivery_id="")
-    assert request.judged().error == "malformed signature"
+    request = genuine("standard-webhooks")
+    headers = [(name, b"" if name == b"webhook-id" else value) for name, value in request.headers]
+    assert request.judged(headers=headers).error == "malformed signature"
+    options = {"header": "X-S", "signed": "{id}.{body}", "delivery_id": "header:x-id"}
+    right = hmac.digest(b"k", b"." + BODY, "sha256").hex()
+    headers = raw([("x-s", right), ("x-id", "")])
+    assert judge("hmac", options, [b"k"], headers).error == "malformed signature"
 
 
 @pytest.mark.parametrize("preset", ["linear", "hmac"])
