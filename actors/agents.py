@@ -6,6 +6,7 @@ are bound to it. A change is committed first and known in the same synchronous s
 
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import msgspec
 import trio
@@ -15,7 +16,7 @@ from actors.directory import Directory
 from actors.registry import Registry
 from actors.tokens import TokenBook
 from actors.units import ADMIN_COST, Reading
-from storage.errors import InboxGone, OutcomeUnknown
+from storage.errors import InboxGone
 from storage.mail_records import AgentRecord
 from storage.protocols import Lane, Log, Tx
 from storage.records import InboxRecord, InboxSettings, NewInbox, TokenRecord
@@ -123,13 +124,8 @@ class AgentBook:
         new = NewInbox(private_slug(agent_id), "agent", "", msgspec.structs.replace(settings, retention=kept))
         # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
         with trio.CancelScope(shield=True):
-            try:
+            with self._in_doubt(), self._tokens.in_doubt():
                 agent, inbox = await self._log.commit(CreateAgent(agent_id, new, machine, token))
-            except OutcomeUnknown:
-                self._doubt()
-                if token is not None:
-                    self._tokens.doubt()
-                raise
             self._directory.put(inbox)
             self._take(agent)
             if token is not None:
@@ -146,17 +142,15 @@ class AgentBook:
             if agent is None:
                 raise Refusal("not_found", "There is no such agent.", "agent_id")
             try:
-                await self._registry.ask(agent.inbox_id, DeleteInbox(revoked))
+                with self._in_doubt():
+                    await self._registry.ask(agent.inbox_id, DeleteInbox(revoked))
             except InboxGone:
                 self._forget(agent)
                 raise Refusal("not_found", "There is no such agent.", "agent_id") from None
-            except OutcomeUnknown:
-                self._doubt()
-                raise
             self._forget(agent)
 
-    def _doubt(self) -> None:
-        self.doubts.about("agents", self._read_again)
+    def _in_doubt(self) -> AbstractContextManager[None]:
+        return self.doubts.of("agents", self._read_again)
 
     async def _read_again(self) -> None:
         """Make memory equal to the store, between two changes."""

@@ -6,6 +6,7 @@ step that answers the administrator; so a change is in force for every request t
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 
 from actors.doubts import Doubts
@@ -65,9 +66,11 @@ class Directory:
         self.forget(inbox_id)
         self.doubts.about(("inbox", inbox_id), partial(self._read_again, lambda found: found.inbox(inbox_id)))
 
-    def doubt_new(self, slug: str) -> None:
-        """Settle whether an inbox of this slug was made."""
-        self.doubts.about(("slug", slug), partial(self._read_again, lambda found: found.inbox_by_slug(slug)))
+    def in_doubt(self, slug: str) -> AbstractContextManager[None]:
+        """Return a context for a commit that makes an inbox: it is read when nobody knows whether it was stored."""
+        return self.doubts.of(
+            ("slug", slug), partial(self._read_again, lambda found: found.inbox_by_slug(slug))
+        )
 
     async def _read_again(self, look: Callable[[Snapshot], InboxListing | None]) -> None:
         listing, changes = None, -1

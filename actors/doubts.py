@@ -6,13 +6,14 @@ keeps something leaves a look here, and the task of this module makes it once th
 is one or the other by then.
 """
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager
 
 import structlog
 import trio
 
 from actors.units import TouchTokens
-from storage.errors import StorageClosed, StorageError
+from storage.errors import OutcomeUnknown, StorageClosed, StorageError
 from storage.protocols import Log
 
 RETRY_SECONDS = 1.0
@@ -36,6 +37,15 @@ class Doubts:
         """Have a look made as soon as may be, once for each key. Synchronous."""
         self._looks[key] = look
         self._waiting.set()
+
+    @contextmanager
+    def of(self, key: Hashable, look: Look) -> Iterator[None]:
+        """Leave a look when what is committed inside ends in `OutcomeUnknown`, which goes on to the caller."""
+        try:
+            yield
+        except OutcomeUnknown:
+            self.about(key, look)
+            raise
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Settle what comes until cancelled."""

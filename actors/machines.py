@@ -5,7 +5,7 @@ tokens that act for it. Its agents go before it. An agent is only made on a mach
 agent book's lock.
 """
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 import msgspec
 import trio
@@ -16,7 +16,7 @@ from actors.directory import Directory
 from actors.registry import Registry
 from actors.tokens import TokenBook
 from actors.units import ADMIN_COST, Reading
-from storage.errors import InboxGone, OutcomeUnknown
+from storage.errors import InboxGone
 from storage.mesh_records import MachineRecord
 from storage.protocols import Lane, Log, Tx
 from storage.records import InboxRecord, InboxSettings, NewInbox
@@ -89,11 +89,8 @@ class MachineBook:
         new = NewInbox(machine_slug(name), "machine", "", msgspec.structs.replace(settings, retention=kept))
         # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
         with trio.CancelScope(shield=True):
-            try:
+            with self._in_doubt():
                 machine, inbox = await self._log.commit(CreateMachine(name, new))
-            except OutcomeUnknown:
-                self._doubt()
-                raise
             self._directory.put(inbox)
             self._take(machine)
         return machine
@@ -112,17 +109,15 @@ class MachineBook:
                     await self._agents.delete(agent.agent_id)
             async with self._tokens.revoking(machine=name) as revoked:
                 try:
-                    await self._registry.ask(machine.inbox_id, DeleteInbox(revoked))
+                    with self._in_doubt():
+                        await self._registry.ask(machine.inbox_id, DeleteInbox(revoked))
                 except InboxGone:
                     self._forget(machine)
                     raise _no_such_machine() from None
-                except OutcomeUnknown:
-                    self._doubt()
-                    raise
                 self._forget(machine)
 
-    def _doubt(self) -> None:
-        self._directory.doubts.about("machines", self._read_again)
+    def _in_doubt(self) -> AbstractContextManager[None]:
+        return self._directory.doubts.of("machines", self._read_again)
 
     async def _read_again(self) -> None:
         """Make memory equal to the store, between two changes."""

@@ -7,7 +7,7 @@ and waits are of this process alone.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 import msgspec
@@ -29,7 +29,6 @@ from actors.rules.presence import (
 )
 from actors.rules.sessions import Sessions
 from actors.units import ADMIN_COST, Reading
-from storage.errors import OutcomeUnknown
 from storage.mail_records import AgentRecord
 from storage.mesh_records import PresenceRecord, WakeTarget
 from storage.protocols import Lane, Log, Tx
@@ -177,11 +176,8 @@ class Roster:
         async with self._lock(agent):
             with trio.CancelScope(shield=True):
                 stored = _record(agent, presence.apply(self.of(agent), event))
-                try:
+                with self._in_doubt(agent):
                     await self._log.commit(PutPresence(stored, target))
-                except OutcomeUnknown:
-                    self._doubt(agent)
-                    raise
                 self._know(agent, target)
                 noted = self._note(agent, event)
         return noted
@@ -194,16 +190,13 @@ class Roster:
             if self._targets.get(agent.inbox_id) is not believed:
                 return False
             with trio.CancelScope(shield=True):
-                try:
+                with self._in_doubt(agent):
                     await self._log.commit(PutTarget(target))
-                except OutcomeUnknown:
-                    self._doubt(agent)
-                    raise
                 self._know(agent, target)
             return True
 
-    def _doubt(self, agent: AgentRecord) -> None:
-        self._agents.doubts.about(("presence", agent.inbox_id), partial(self._read_again, agent))
+    def _in_doubt(self, agent: AgentRecord) -> AbstractContextManager[None]:
+        return self._agents.doubts.of(("presence", agent.inbox_id), partial(self._read_again, agent))
 
     async def _read_again(self, agent: AgentRecord) -> None:
         """Take what the store has of an agent; its waits, and when it was last heard of, are known here."""

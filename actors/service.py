@@ -37,7 +37,7 @@ from actors.tail import TailEntry
 from actors.tokens import TokenBook
 from actors.units import CreateInbox, DiscardBody, Reading, StagePiece
 from actors.watchers import Watcher
-from storage.errors import InboxGone, OutcomeUnknown, StorageError
+from storage.errors import InboxGone, StorageError
 from storage.histogram import Histogram
 from storage.protocols import Log, Snapshot
 from storage.records import (
@@ -226,13 +226,8 @@ class Service:
         """Make an inbox, together with a token drafted for it, and return it. Raises `SlugTaken`."""
         # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
         with trio.CancelScope(shield=True):
-            try:
+            with self._directory.in_doubt(new.slug), self.tokens.in_doubt():
                 listing = await self._log.commit(CreateInbox(new, token))
-            except OutcomeUnknown:
-                self._directory.doubt_new(new.slug)
-                if token is not None:
-                    self.tokens.doubt()
-                raise
             self._directory.put(listing.record)
             if token is not None:
                 self.tokens.took(token)

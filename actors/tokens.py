@@ -10,7 +10,7 @@ import hmac
 import math
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 
 import msgspec
 import trio
@@ -21,7 +21,6 @@ from actors.doubts import Doubts
 from actors.groups import Groups, Member
 from actors.units import PutToken, Reading, TouchTokens
 from actors.watchers import Watcher
-from storage.errors import OutcomeUnknown
 from storage.protocols import Log
 from storage.records import TokenKind, TokenRecord
 
@@ -140,9 +139,11 @@ class TokenBook:
                 raise Refusal("not_found", "There is no such machine.", "machine")
             await self._commit(token)
 
-    def doubt(self) -> None:
-        """Settle what became of a change, of which nobody knows whether it was stored."""
-        self._doubts.about("tokens", self._read_again)
+    def in_doubt(self) -> AbstractContextManager[None]:
+        """Return a context for a commit that changes tokens: they are read again when nobody knows whether it was
+        stored.
+        """
+        return self._doubts.of("tokens", self._read_again)
 
     def took(self, token: TokenRecord) -> None:
         """Take a token that was committed together with something else (a new inbox)."""
@@ -185,11 +186,8 @@ class TokenBook:
             )
             # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
             with trio.CancelScope(shield=True):
-                try:
+                with self.in_doubt():
                     yield revoked
-                except OutcomeUnknown:
-                    self.doubt()
-                    raise
                 for token in revoked:
                     self._take(token)
 
@@ -241,11 +239,8 @@ class TokenBook:
     async def _commit(self, token: TokenRecord) -> TokenRecord:
         # Shielded: once the writer has the unit, memory must follow the database whether or not the caller stays.
         with trio.CancelScope(shield=True):
-            try:
+            with self.in_doubt():
                 await self._log.commit(PutToken(token))
-            except OutcomeUnknown:
-                self.doubt()
-                raise
             self._take(token)
         return token
 

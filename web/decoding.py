@@ -27,7 +27,6 @@ SAFE_INTEGER = 2**53 - 1
 MAX_SEQ = 2**63 - 1
 """The largest cursor: what the store and gRPC's int64 can hold."""
 
-_SHOWN_NAME_CHARS = 100
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _AT = re.compile(r" - at (?P<key>`key` in )?`\$\.?(?P<path>.*?)`$")
@@ -57,7 +56,7 @@ def from_query(into: type[T], raw_query: bytes, path: Mapping[str, str] | None =
     fixed = path or {}
     for name in given:
         if name not in shapes or name in fixed:
-            raise invalid(name[:_SHOWN_NAME_CHARS], "There is no query parameter of this name here.")
+            raise invalid(name, "There is no query parameter of this name here.")
     values: dict[str, Any] = {}
     for name, texts in (*given.items(), *((name, [text]) for name, text in fixed.items())):
         shape = shapes[name]
@@ -107,7 +106,7 @@ def raw_members(body: bytes) -> dict[str, bytes]:
         raise ApiError("invalid_argument", "The body is nested too deeply.") from None
     for name, value in members.items():
         if nests_too_deep(value):
-            raise invalid(name[:_SHOWN_NAME_CHARS], "This is nested too deeply.")
+            raise invalid(name, "This is nested too deeply.")
     return members
 
 
@@ -137,7 +136,7 @@ def _refusal(body: bytes, error: msgspec.DecodeError | RecursionError) -> ApiErr
         try:
             msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError) as fault:
-            return invalid(name[:_SHOWN_NAME_CHARS], f"This {unreadable(fault)}.")
+            return invalid(name, f"This {unreadable(fault)}.")
     return ApiError("invalid_argument", f"The body {unreadable(error)}.")
 
 
@@ -145,7 +144,7 @@ def _refuse_repeats(members: list[tuple[str, Any]]) -> None:
     seen: set[str] = set()
     for name, _ in members:
         if name in seen:
-            raise invalid(name[:_SHOWN_NAME_CHARS], "This member is there twice.")
+            raise invalid(name, "This member is there twice.")
         seen.add(name)
 
 
@@ -174,7 +173,7 @@ def argument_error(error: msgspec.ValidationError, into: type[msgspec.Struct], w
     parts = [within] if within else []
     path = "" if at is None else at["path"]
     if named is not None:
-        parts += [path, named[2][:_SHOWN_NAME_CHARS]]
+        parts += [path, named[2]]
         message = _SENTENCES[named[1]]
     else:
         parts.append(_LAST_INDEX.sub("", path))
@@ -196,7 +195,7 @@ def _unquote(raw: bytes, field: str) -> str:
             raise ValueError("a lone percent sign")
         return unquote_to_bytes(raw.replace(b"+", b" ")).decode()
     except ValueError:
-        raise invalid(field[:_SHOWN_NAME_CHARS], "The query string is not percent-encoded UTF-8.") from None
+        raise invalid(field, "The query string is not percent-encoded UTF-8.") from None
 
 
 def _scalar(into: type[msgspec.Struct], shape: type, text: str, field: str) -> Any:

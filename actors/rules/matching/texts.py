@@ -98,10 +98,8 @@ def _names_a_link(name: str) -> bool:
 def _unescaped(string: str) -> str:
     try:
         return msgspec.json.decode(f'"{string}"', type=str)
-    except (
-        msgspec.DecodeError
-    ):  # cut off within an escape, or half of a surrogate pair: `\` separates words as it is
-        return string
+    except msgspec.DecodeError:
+        return string  # cut off within an escape, or half of a surrogate pair; a backslash separates words as it is
 
 
 def _form_texts(text: str) -> Iterator[str]:
